@@ -1,0 +1,1 @@
+//! The private listener: health, rooms, audit.

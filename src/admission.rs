@@ -1,0 +1,1 @@
+//! The background tasks that admit visitors of a room.

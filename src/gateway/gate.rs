@@ -1,0 +1,1 @@
+//! Who may pass: the five steps of a request.

@@ -1,0 +1,1 @@
+//! Forwards admitted requests to the origin and streams the answer back.

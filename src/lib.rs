@@ -1,0 +1,55 @@
+//! Stanchion: a self-hosted virtual waiting room, and the box office behind it.
+//!
+//! # The one idea
+//!
+//! Redis is a fast cache of facts that are durable elsewhere: a visitor's place in the signed token the
+//! visitor holds, a sale in the SQL ledger. Hot paths verify signatures and read local snapshots, and never wait
+//! for the store.
+//!
+//! # Layout
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | [`clock`], [`shutdown`], [`telemetry`], [`config`] | what everything else leans on |
+//! | [`store`] | the one-method engine that runs a Lua script; in process or on Redis; knows no queue key |
+//! | [`queue`] | the line: keys, typed bindings of the scripts in `lua/`, snapshot and rank sketch |
+//! | [`tokens`] | queue and session tokens: mint, verify, rotate |
+//! | [`pages`] | every page a visitor sees while waiting, and the assets |
+//! | [`admission`] | the background tasks of a room: call, snapshot, sweep, presence |
+//! | [`gateway`] | the public listener: gate, proxy, responses |
+//! | [`room`] | the visitor endpoints under `/__room/` |
+//! | [`admin`] | the private listener |
+//! | [`box_office`] | seats, holds, orders, ledger, payments; knows nothing of the waiting room |
+//! | [`pay_sandbox`] | a payment provider to test against |
+//! | [`rehearse`] | thousands of visitors in one process, and a verdict |
+//! | [`cli`] | arguments and wiring |
+//!
+//! Dependencies point one way: `config, clock, store, telemetry, pages` ← `queue, tokens` ← `admission` ← `gateway`
+//! ← `room, admin` ← `cli`. A test scans the imports and holds these lines.
+//!
+//! # Life of a request
+//!
+//! 1. [`gateway`] accepts the connection, reads the head under a deadline and asks [`gateway::gate`].
+//! 2. A bypass rule or a valid session token sends it straight to [`gateway::proxy`]: no store is touched.
+//! 3. A called visitor's queue token is exchanged for a session by one `claim` script, then forwarded too.
+//! 4. Anyone else joins the line (one `join` script) and is answered with the waiting page or its JSON twin.
+//! 5. The page polls [`room`], which answers from the snapshot that [`admission`] refreshes a few times a
+//!    second, until the visitor is called.
+//! 6. The origin's answer streams back; its `Stanchion-*` headers are acted on and removed on the way.
+
+pub mod admin;
+pub mod admission;
+pub mod box_office;
+pub mod cli;
+pub mod clock;
+pub mod config;
+pub mod gateway;
+pub mod pages;
+pub mod pay_sandbox;
+pub mod queue;
+pub mod rehearse;
+pub mod room;
+pub mod shutdown;
+pub mod store;
+pub mod telemetry;
+pub mod tokens;

@@ -1,0 +1,1 @@
+//! Pages and assets that visitors see while they wait.

@@ -1,0 +1,12 @@
+//! The line of one room: typed bindings of the scripts in `lua/`, over any [`Engine`](crate::store::Engine).
+
+pub mod keys;
+pub mod scripts;
+pub mod sketch;
+pub mod snapshot;
+pub mod types;
+
+pub use scripts::Queue;
+pub use sketch::RankSketch;
+pub use snapshot::Snapshot;
+pub use types::{Arrival, Mode, Place, Policy, Proof, RoomName, Score, VisitorId};

@@ -1,0 +1,1 @@
+//! The names of a room's keys. One hash tag per room keeps a room in one Redis Cluster slot.

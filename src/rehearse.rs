@@ -1,0 +1,1 @@
+//! Plays an opening against a running system and judges it.

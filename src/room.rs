@@ -1,0 +1,1 @@
+//! The visitor endpoints under `/__room/`.

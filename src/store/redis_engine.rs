@@ -1,0 +1,1 @@
+//! The engine on Redis 7 or Valkey.

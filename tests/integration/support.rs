@@ -1,0 +1,3 @@
+//! What the stories share: real servers that stop with the test.
+
+pub mod redis_server;
