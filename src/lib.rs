@@ -10,7 +10,7 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | [`clock`], [`shutdown`], [`telemetry`], [`config`] | what everything else leans on |
+//! | [`clock`], [`shutdown`], [`telemetry`], [`listener`], [`config`] | what everything else leans on |
 //! | [`store`] | the one-method engine that runs a Lua script; in process or on Redis; knows no queue key |
 //! | [`queue`] | the line: keys, typed bindings of the scripts in `lua/`, snapshot and rank sketch |
 //! | [`tokens`] | queue and session tokens: mint, verify, rotate |
@@ -44,6 +44,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod gateway;
+pub mod listener;
 pub mod pages;
 pub mod pay_sandbox;
 pub mod queue;
