@@ -1,1 +1,92 @@
-//! Arguments and wiring.
+//! The command line: arguments, and the wiring of the parts.
+
+mod box_office;
+mod check_config;
+mod demo;
+mod gateway;
+mod pay_sandbox;
+mod rehearse;
+mod sale;
+mod store;
+
+use std::{process::ExitCode, time::Duration};
+
+use clap::{Parser, Subcommand};
+
+use crate::{shutdown::Shutdown, telemetry};
+
+/// How long the parts may take to finish what they are doing once asked to stop.
+const DRAIN_DEADLINE: Duration = Duration::from_secs(15);
+
+/// A self-hosted virtual waiting room, and the box office behind it.
+#[derive(Debug, Parser)]
+#[command(name = "stanchion", version, max_term_width = 100, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(demo::Args),
+    Serve(gateway::Args),
+    BoxOffice(box_office::Args),
+    PaySandbox(pay_sandbox::Args),
+    Rehearse(rehearse::Args),
+    CheckConfig(check_config::Args),
+    Keygen(check_config::KeygenArgs),
+}
+
+/// Runs the command line of this process.
+///
+/// Exit status: 0 when it did what was asked, 1 when it could not or a rehearsal broke a guarantee, 2 when the
+/// arguments make no sense.
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = match cli.command {
+        Command::CheckConfig(args) => check_config::run(args).map(|()| ExitCode::SUCCESS),
+        Command::Keygen(args) => check_config::keygen(&args),
+        Command::Rehearse(args) => on_runtime("warn", rehearse::run(args)),
+        Command::Demo(args) => on_runtime("warn", demo::run(args)),
+        Command::Serve(args) => on_runtime("info", gateway::run(args)),
+        Command::BoxOffice(args) => on_runtime("info", box_office::run(args)),
+        Command::PaySandbox(args) => on_runtime("info", pay_sandbox::run(args)),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("stanchion: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn on_runtime(log_level: &str, command: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
+    telemetry::init(log_level);
+    raise_descriptor_limit();
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(command)
+}
+
+/// Every visitor is a socket or two; the soft limit of 1,024 is for other programs.
+fn raise_descriptor_limit() {
+    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
+        tracing::warn!(%error, "could not raise the limit of open files; see `ulimit -n`");
+    }
+}
+
+/// Waits for SIGTERM or Ctrl-C, then stops everything within a bounded time.
+async fn until_signalled(shutdown: &Shutdown) -> anyhow::Result<ExitCode> {
+    Shutdown::signal().await?;
+    shutdown.stop();
+    if !shutdown.drain(DRAIN_DEADLINE).await {
+        tracing::warn!(drain_deadline_s = DRAIN_DEADLINE.as_secs(), "some work was cut off by the drain deadline");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_arguments_are_well_formed() {
+        super::Cli::command().debug_assert();
+    }
+}

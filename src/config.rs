@@ -5,8 +5,10 @@ pub mod file;
 pub mod keys;
 pub mod problems;
 pub mod room;
+pub mod secret;
 pub mod serve;
 
 pub use problems::ConfigError;
 pub use room::{BypassRule, RoomConfig};
+pub use secret::Secret;
 pub use serve::{Overrides, ServeConfig};

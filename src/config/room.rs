@@ -165,7 +165,11 @@ fn check_policy(policy: &Policy, session_cap: Duration, field: &dyn Fn(&str) -> 
     problems.check(session_cap >= policy.session_ttl, || field("session_cap is shorter than session_ttl"));
 }
 
-fn parse_origin(text: &str) -> Result<Uri, String> {
+/// An address such as `http://127.0.0.1:3000`.
+///
+/// # Errors
+/// What it should look like instead.
+pub fn parse_origin(text: &str) -> Result<Uri, String> {
     let uri: Uri = text.parse().map_err(|error| format!("{text:?} is not an address: {error}"))?;
     let plain = uri.scheme_str() == Some("http") && matches!(uri.path(), "" | "/") && uri.query().is_none();
     if plain && uri.authority().is_some_and(|authority| !authority.as_str().contains('@')) {

@@ -1,0 +1,73 @@
+//! `stanchion box-office`: the reference ticket backend alone.
+
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc};
+
+use super::{
+    sale::{self, SaleArgs},
+    store, until_signalled,
+};
+use crate::{
+    box_office::{BoxOffice, BoxOfficeConfig, ProviderConfig},
+    clock::{SharedClock, SystemClock},
+    listener,
+    shutdown::Shutdown,
+};
+
+/// Run the reference box office alone
+///
+/// It sells the event `demo` and asks a payment provider such as `stanchion pay-sandbox` for the money.
+///
+/// Example: stanchion box-office --seats 800 --provider http://127.0.0.1:8082 --data ./box-office
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Where buyers reach it; put the gateway in front.
+    #[arg(long, default_value = "127.0.0.1:8081", value_name = "ADDRESS")]
+    listen: SocketAddr,
+    /// Private listener: audit.
+    #[arg(long, default_value = "127.0.0.1:9091", value_name = "ADDRESS")]
+    admin: SocketAddr,
+    #[command(flatten)]
+    sale: SaleArgs,
+    /// Where the ledger is kept unless --database says otherwise.
+    #[arg(long, default_value = "box-office-data", value_name = "DIR")]
+    data: PathBuf,
+    /// Keep holds in Redis 7 or Valkey instead of in this process.
+    #[arg(long, env = "STANCHION_REDIS", value_name = "URL", hide_env_values = true)]
+    redis: Option<String>,
+    /// The ledger [default: DIR/ledger.sqlite].
+    #[arg(long, env = "STANCHION_DATABASE", value_name = "URL", hide_env_values = true)]
+    database: Option<String>,
+    /// The payment provider.
+    #[arg(long, default_value = "http://127.0.0.1:8082", value_name = "URL")]
+    provider: String,
+    /// Key for the provider's API.
+    #[arg(long, env = "STANCHION_PROVIDER_KEY", hide_env_values = true, value_name = "KEY")]
+    provider_key: String,
+    /// Secrets that sign the provider's webhooks, the newest first.
+    #[arg(long, env = "STANCHION_WEBHOOK_SECRET", hide_env_values = true, value_delimiter = ',', required = true)]
+    webhook_secret: Vec<String>,
+}
+
+pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let (public, private) = (listener::bind(args.listen).await?, listener::bind(args.admin).await?);
+    let clock: SharedClock = Arc::new(SystemClock);
+    let engine = store::open(args.redis.as_deref(), &clock).await?;
+    std::fs::create_dir_all(&args.data)?;
+    let config = BoxOfficeConfig {
+        event: args.sale.event(),
+        hold_ttl: args.sale.hold_for,
+        database: args.database.unwrap_or_else(|| sale::sqlite_url(&args.data)),
+        provider: ProviderConfig {
+            webhook_secrets: args.webhook_secret.into_iter().map(Into::into).collect(),
+            ..sale::provider(args.provider, &args.provider_key)
+        },
+    };
+    let office = BoxOffice::open(config, engine, clock).await?;
+    tracing::info!(address = %public.local_addr()?, "box office listening");
+    tracing::info!(address = %private.local_addr()?, "admin listening");
+    let shutdown = Shutdown::new();
+    office.start(&shutdown);
+    shutdown.spawn(listener::serve(public, office.router(), shutdown.clone()));
+    shutdown.spawn(listener::serve(private, office.admin_router(), shutdown.clone()));
+    until_signalled(&shutdown).await
+}

@@ -1,0 +1,40 @@
+//! `stanchion check-config` and `stanchion keygen`.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use crate::config::{Overrides, ServeConfig};
+
+/// Check a configuration file without starting anything
+///
+/// Reports every problem at once, each with its cure. Exit status 0 when the file can be used, 1 otherwise.
+///
+/// Example: stanchion check-config stanchion.toml
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The file to check.
+    file: PathBuf,
+}
+
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let config = ServeConfig::load(Some(&args.file), Overrides::default())?;
+    println!("{}: fine. {} room(s): {}", args.file.display(), config.rooms.len(), room_names(&config));
+    Ok(())
+}
+
+fn room_names(config: &ServeConfig) -> String {
+    config.rooms.iter().map(|room| room.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// Print a new signing key
+///
+/// Put it on the first line of DIR/keys on every node, or into STANCHION_KEYS; keep the previous keys on the lines
+/// below it until the tokens they signed have run out.
+///
+/// Example: stanchion keygen >> keys
+#[derive(Debug, clap::Args)]
+pub struct KeygenArgs {}
+
+pub fn keygen(_args: &KeygenArgs) -> anyhow::Result<ExitCode> {
+    println!("{}", crate::config::keys::generate());
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,261 @@
+//! `stanchion demo`: the whole system in one process.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use http::Method;
+use tokio::net::TcpListener;
+
+use super::{
+    gateway::{build, open_rooms, signing_keys},
+    sale::{self, SaleArgs},
+    store, until_signalled,
+};
+use crate::{
+    admin,
+    box_office::{BoxOffice, BoxOfficeConfig, ProviderConfig},
+    clock::{Clock as _, SharedClock, SystemClock},
+    config::{
+        BypassRule, RoomConfig,
+        room::{default_burst, parse_origin},
+    },
+    gateway, listener,
+    pay_sandbox::{PaySandbox, PaySandboxConfig},
+    queue::Policy,
+    shutdown::Shutdown,
+};
+
+/// Run the whole system in one process, with a sale that opens in seconds
+///
+/// Gateway, waiting room, box office and a payment sandbox, on embedded engines: nothing else need be installed.
+/// The room is `main` and guards everything; the event is `demo`.
+///
+/// Examples:
+///   stanchion demo
+///   stanchion demo --seats 800 --opens-in 5s --capacity 200 --rate 100
+///   stanchion demo --data ./demo-data            # survives a restart
+///   stanchion demo --redis redis://127.0.0.1:6379
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct Args {
+    /// The shop's public address, with the waiting room in front.
+    #[arg(long, env = "STANCHION_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
+    listen: SocketAddr,
+    /// Private listener: health, rooms, audit.
+    #[arg(long, env = "STANCHION_ADMIN", default_value = "127.0.0.1:9090", value_name = "ADDRESS")]
+    admin: SocketAddr,
+    /// The box office itself, behind the gateway.
+    #[arg(long, default_value = "127.0.0.1:8081", value_name = "ADDRESS")]
+    box_office_listen: SocketAddr,
+    #[command(flatten)]
+    sale: SaleArgs,
+    /// How long until the sale opens. A restart on the same --data keeps the first opening.
+    #[arg(long, default_value = "10s", value_parser = humantime::parse_duration, value_name = "DURATION")]
+    opens_in: Duration,
+    /// Most visitors inside at once.
+    #[arg(long, default_value_t = 200)]
+    capacity: u32,
+    /// Most admissions per second.
+    #[arg(long, default_value_t = 100.0)]
+    rate: f64,
+    /// Keep keys, ledger and payments here; a temporary directory when not given.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Keep line and holds in Redis 7 or Valkey instead of in this process.
+    #[arg(long, env = "STANCHION_REDIS", value_name = "URL", hide_env_values = true)]
+    redis: Option<String>,
+    /// The ledger [default: DIR/ledger.sqlite].
+    #[arg(long, env = "STANCHION_DATABASE", value_name = "URL", hide_env_values = true)]
+    database: Option<String>,
+    /// Token of the admin API; made and printed when not given.
+    #[arg(long, env = "STANCHION_ADMIN_TOKEN", hide_env_values = true, value_name = "TOKEN")]
+    admin_token: Option<String>,
+}
+
+/// The four listeners, all bound before anything starts, so that a taken port is the first thing said.
+struct Listeners {
+    public: TcpListener,
+    admin: TcpListener,
+    box_office: TcpListener,
+    payments: TcpListener,
+}
+
+pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let listeners = Listeners {
+        public: listener::bind(args.listen).await?,
+        admin: listener::bind(args.admin).await?,
+        box_office: listener::bind(args.box_office_listen).await?,
+        payments: listener::bind((Ipv4Addr::LOCALHOST, 0).into()).await?,
+    };
+    let clock: SharedClock = Arc::new(SystemClock);
+    let engine = store::open(args.redis.as_deref(), &clock).await?;
+    // Kept to the end: a temporary directory goes when this goes.
+    let data = DataDir::open(args.data.as_deref())?;
+    let (keyring, keys_are_fresh) = signing_keys(data.path())?;
+    let opens_at_ms = lasting_opening(&data.path().join("opens-at"), clock.unix_millis(), args.opens_in)?;
+
+    let shutdown = Shutdown::new();
+    let sandbox = PaySandbox::open(payments(&data, listeners.box_office.local_addr()?)?)?;
+    let office = BoxOffice::open(
+        box_office(&args, &data, listeners.payments.local_addr()?)?,
+        Arc::clone(&engine),
+        Arc::clone(&clock),
+    )
+    .await?;
+    let room = room(&args, listeners.box_office.local_addr()?, opens_at_ms)?;
+    let rooms = open_rooms(vec![room], &engine, &clock, keys_are_fresh, &shutdown).await?;
+    let admin_token = args.admin_token.clone().unwrap_or_else(crate::config::keys::generate);
+
+    announce(&args, &listeners, &data, opens_at_ms.saturating_sub(clock.unix_millis()), &admin_token)?;
+    sandbox.start(&shutdown);
+    office.start(&shutdown);
+    let gateway = build(&rooms, &keyring, &clock);
+    let admin = admin::router(rooms, Some(admin_token.into())).merge(office.admin_router());
+    shutdown.spawn(listener::serve(listeners.payments, sandbox.router(), shutdown.clone()));
+    shutdown.spawn(listener::serve(listeners.box_office, office.router(), shutdown.clone()));
+    shutdown.spawn(listener::serve(listeners.admin, admin, shutdown.clone()));
+    shutdown.spawn(gateway::serve(listeners.public, gateway, shutdown.clone()));
+    until_signalled(&shutdown).await
+}
+
+/// Timings of a show: a minute shorter wherever production would wait a minute.
+fn room(args: &Args, origin: SocketAddr, opens_at_ms: u64) -> anyhow::Result<RoomConfig> {
+    let get = |prefix: &str| BypassRule {
+        methods: vec![Method::GET],
+        path_prefix: Some(prefix.to_owned()),
+        ..BypassRule::default()
+    };
+    Ok(RoomConfig {
+        name: "main".parse()?,
+        hosts: Vec::new(),
+        paths: vec!["/".to_owned()],
+        origin: parse_origin(&format!("http://{origin}")).map_err(anyhow::Error::msg)?,
+        policy: Policy {
+            capacity: args.capacity,
+            rate: args.rate,
+            burst: default_burst(args.rate),
+            claim_window: Duration::from_secs(30),
+            session_ttl: Duration::from_secs(300),
+            absent_after: Duration::from_secs(30),
+            grace: Duration::from_secs(180),
+            opens_at_ms: Some(opens_at_ms),
+        },
+        session_cap: Duration::from_secs(1_800),
+        queue_token_ttl: Duration::from_secs(86_400),
+        settle: Duration::from_secs(5),
+        queued_status: 503,
+        // A buyer's session may end before the page of the order is read for the last time, and the page's own
+        // address is the right to see it.
+        bypass: vec![get("/orders"), get("/box-office/assets")],
+        message: None,
+        title: "The Stanchions, live".to_owned(),
+        cookie_domain: None,
+    })
+}
+
+fn box_office(args: &Args, data: &DataDir, provider: SocketAddr) -> anyhow::Result<BoxOfficeConfig> {
+    let secret = sale::lasting_secret(&data.path().join("payment-secret"))?;
+    Ok(BoxOfficeConfig {
+        event: args.sale.event(),
+        hold_ttl: args.sale.hold_for,
+        database: args.database.clone().unwrap_or_else(|| sale::sqlite_url(data.path())),
+        provider: ProviderConfig {
+            webhook_secrets: vec![secret.as_str().into()],
+            ..sale::provider(format!("http://{provider}"), &secret)
+        },
+    })
+}
+
+fn payments(data: &DataDir, box_office: SocketAddr) -> anyhow::Result<PaySandboxConfig> {
+    let secret = sale::lasting_secret(&data.path().join("payment-secret"))?;
+    Ok(PaySandboxConfig {
+        api_key: secret.clone().into(),
+        webhook_url: format!("http://{box_office}/webhooks/payments"),
+        webhook_secret: secret.into(),
+        latency: Duration::from_millis(300),
+        decline_ratio: 0.0,
+        journal: Some(data.path().join("payments.jsonl")),
+    })
+}
+
+/// When the sale opens: said once per data directory, so that a restart in mid-sale does not close the doors again.
+fn lasting_opening(file: &Path, now_ms: u64, opens_in: Duration) -> anyhow::Result<u64> {
+    if let Ok(text) = std::fs::read_to_string(file) {
+        return text
+            .trim()
+            .parse()
+            .with_context(|| format!("{} does not hold a time: remove it to plan the opening anew", file.display()));
+    }
+    let opens_at_ms = now_ms.saturating_add(u64::try_from(opens_in.as_millis())?);
+    std::fs::write(file, format!("{opens_at_ms}\n")).with_context(|| format!("cannot write {}", file.display()))?;
+    Ok(opens_at_ms)
+}
+
+fn announce(
+    args: &Args,
+    listeners: &Listeners,
+    data: &DataDir,
+    opens_in_ms: u64,
+    admin_token: &str,
+) -> anyhow::Result<()> {
+    let [public, admin, box_office] =
+        [&listeners.public, &listeners.admin, &listeners.box_office].map(TcpListener::local_addr);
+    let (public, admin, box_office) = (public?, admin?, box_office?);
+    let engines = if args.redis.is_some() { "Redis" } else { "embedded" };
+    println!("Stanchion demo: {} seats, {} general admission.", args.sale.seats, args.sale.general_admission);
+    println!("  shop         http://{public}/   (opens in {:.1} s)", Duration::from_millis(opens_in_ms).as_secs_f64());
+    println!("  admin        http://{admin}/api/rooms/main   http://{admin}/events/demo/audit");
+    println!("  admin token  {admin_token}");
+    println!("  box office   http://{box_office}/   (behind the waiting room; never public)");
+    println!("  engine       {engines}; at most {} inside, {} admissions per second", args.capacity, args.rate);
+    println!("  data         {}", data.describe());
+    println!("Play an opening against it:  stanchion rehearse http://{public} --admin http://{admin} --users 5000");
+    Ok(())
+}
+
+/// The data directory: the one given, or one that goes with the process.
+enum DataDir {
+    Given(PathBuf),
+    Temporary(PathBuf),
+}
+
+impl DataDir {
+    fn open(given: Option<&Path>) -> anyhow::Result<Self> {
+        let dir = match given {
+            Some(path) => Self::Given(path.to_owned()),
+            None => Self::Temporary(std::env::temp_dir().join(format!("stanchion-demo-{}", std::process::id()))),
+        };
+        std::fs::create_dir_all(dir.path())
+            .with_context(|| format!("cannot make {}; choose another with --data", dir.path().display()))?;
+        Ok(dir)
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Given(path) | Self::Temporary(path) => path,
+        }
+    }
+
+    fn describe(&self) -> String {
+        match self {
+            Self::Given(path) => path.display().to_string(),
+            Self::Temporary(path) => format!("{} (removed at the end; keep it with --data DIR)", path.display()),
+        }
+    }
+}
+
+impl Drop for DataDir {
+    fn drop(&mut self) {
+        if let Self::Temporary(path) = self
+            && let Err(error) = std::fs::remove_dir_all(path)
+        {
+            tracing::warn!(%error, "the temporary data directory could not be removed");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! `stanchion serve`: the gateway in front of a shop.
+
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc};
+
+use anyhow::Context as _;
+
+use super::{store, until_signalled};
+use crate::{
+    admin,
+    admission::LiveRoom,
+    clock::{SharedClock, SystemClock},
+    config::{self, Overrides, RoomConfig, ServeConfig},
+    gateway::{self, Gateway, gate::Gate},
+    listener, room,
+    shutdown::Shutdown,
+    store::SharedEngine,
+    tokens::Keyring,
+};
+
+/// Put the waiting room in front of a shop
+///
+/// With --origin alone this is a complete, working setup: one room named `main` that guards everything, on the
+/// embedded engine, with its signing keys in the state directory.
+///
+/// Examples:
+///   stanchion serve --origin http://127.0.0.1:3000
+///   stanchion serve --origin http://127.0.0.1:3000 --capacity 500 --rate 40 --redis redis://127.0.0.1:6379
+///   stanchion serve --config stanchion.toml
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct Args {
+    /// Configuration file; flags win over it.
+    #[arg(long, env = "STANCHION_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The shop to protect, such as http://127.0.0.1:3000.
+    #[arg(long, env = "STANCHION_ORIGIN", value_name = "URL")]
+    origin: Option<String>,
+    /// Public listener [default: 127.0.0.1:8080].
+    #[arg(long, env = "STANCHION_LISTEN", value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// Private listener; never expose it [default: 127.0.0.1:9090].
+    #[arg(long, env = "STANCHION_ADMIN", value_name = "ADDRESS")]
+    admin: Option<SocketAddr>,
+    /// Most visitors inside at once [default: 200].
+    #[arg(long, env = "STANCHION_CAPACITY")]
+    capacity: Option<u32>,
+    /// Most admissions per second [default: 20].
+    #[arg(long, env = "STANCHION_RATE")]
+    rate: Option<f64>,
+    /// Keep the line in Redis 7 or Valkey instead of in this process.
+    #[arg(long, env = "STANCHION_REDIS", value_name = "URL", hide_env_values = true)]
+    redis: Option<String>,
+    /// Where the signing keys are kept [default: the state directory].
+    #[arg(long, env = "STANCHION_DATA", value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Token of the admin API; without one, its changing calls are refused.
+    #[arg(long, env = "STANCHION_ADMIN_TOKEN", hide_env_values = true, value_name = "TOKEN")]
+    admin_token: Option<String>,
+}
+
+pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let overrides = Overrides {
+        listen: args.listen,
+        admin: args.admin,
+        data: args.data,
+        redis: args.redis,
+        origin: args.origin,
+        capacity: args.capacity,
+        rate: args.rate,
+    };
+    let config = ServeConfig::load(args.config.as_deref(), overrides)?;
+    let (public, private) = (listener::bind(config.listen).await?, listener::bind(config.admin).await?);
+    let clock: SharedClock = Arc::new(SystemClock);
+    let engine = store::open(config.redis.as_deref(), &clock).await?;
+    let (keyring, keys_are_fresh) = signing_keys(&config.data)?;
+
+    let shutdown = Shutdown::new();
+    let rooms = open_rooms(config.rooms, &engine, &clock, keys_are_fresh, &shutdown).await?;
+    tracing::info!(address = %public.local_addr()?, rooms = rooms.len(), "gateway listening");
+    tracing::info!(address = %private.local_addr()?, "admin listening");
+    let gateway = build(&rooms, &keyring, &clock);
+    shutdown.spawn(gateway::serve(public, gateway, shutdown.clone()));
+    let admin = admin::router(rooms, args.admin_token.map(Into::into));
+    shutdown.spawn(listener::serve(private, admin, shutdown.clone()));
+    until_signalled(&shutdown).await
+}
+
+/// The signing keys of `data`, made on the first start. The flag says whether they were made just now.
+pub fn signing_keys(data: &std::path::Path) -> anyhow::Result<(Keyring, bool)> {
+    if let Ok(keys) = std::env::var("STANCHION_KEYS") {
+        return Ok((config::keys::from_env_value(&keys).context("STANCHION_KEYS")?, false));
+    }
+    std::fs::create_dir_all(data)
+        .with_context(|| format!("cannot make the data directory {}; choose another with --data", data.display()))?;
+    Ok(config::keys::load_or_create(&data.join("keys"))?)
+}
+
+/// Opens every room and starts its tasks.
+pub async fn open_rooms(
+    configs: Vec<RoomConfig>,
+    engine: &SharedEngine,
+    clock: &SharedClock,
+    keys_are_fresh: bool,
+    shutdown: &Shutdown,
+) -> anyhow::Result<Vec<Arc<LiveRoom>>> {
+    let mut rooms = Vec::with_capacity(configs.len());
+    for config in configs {
+        let room = LiveRoom::open(config, Arc::clone(engine), Arc::clone(clock), keys_are_fresh).await?;
+        room.start(shutdown);
+        rooms.push(room);
+    }
+    Ok(rooms)
+}
+
+/// The public stack over these rooms.
+pub fn build(rooms: &[Arc<LiveRoom>], keyring: &Keyring, clock: &SharedClock) -> Gateway {
+    let gate = Gate::new(rooms.to_vec(), keyring.clone(), Arc::clone(clock));
+    let endpoints = room::router(rooms.to_vec(), keyring.clone(), Arc::clone(clock));
+    Gateway::new(gate, endpoints)
+}
