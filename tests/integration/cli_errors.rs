@@ -1,1 +1,79 @@
-//! TODO
+//! Bad input at the command line: each a clear message that says what to do, none a panic.
+
+use std::net::TcpListener;
+
+use crate::support::program::stanchion;
+
+/// Runs a command that must fail with `status`, and gives back what it said.
+fn complaint(status: i32, args: &[&str]) -> String {
+    let output = stanchion(args);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(status), "{args:?} said: {said}");
+    assert!(!said.contains("panicked"), "{args:?} panicked: {said}");
+    said
+}
+
+fn assert_says(said: &str, words: &[&str]) {
+    for word in words {
+        assert!(said.contains(word), "{word:?} is missing from: {said}");
+    }
+}
+
+#[test]
+fn an_unknown_flag_is_named_and_help_is_offered() {
+    assert_says(&complaint(2, &["demo", "--seets", "5"]), &["--seets", "--seats", "--help"]);
+}
+
+#[test]
+fn a_value_that_is_no_duration_is_named() {
+    assert_says(&complaint(2, &["demo", "--opens-in", "soon"]), &["soon", "--opens-in"]);
+}
+
+#[test]
+fn serving_nothing_asks_for_the_origin() {
+    assert_says(&complaint(1, &["serve"]), &["origin", "--origin http://"]);
+}
+
+#[test]
+fn a_missing_config_file_is_named() {
+    assert_says(&complaint(1, &["serve", "--config", "/nowhere/stanchion.toml"]), &["/nowhere/stanchion.toml"]);
+}
+
+#[test]
+fn a_broken_config_file_is_reported_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("broken.toml");
+    std::fs::write(&file, "[[rooms]]\nname = \"Hall 1\"\ncapacity = 0\nrate = 0.0\n").unwrap();
+    let said = complaint(1, &["check-config", file.to_str().unwrap()]);
+    assert_says(&said, &["broken.toml", "4 problems", "Hall 1", "origin is missing", "capacity", "rate"]);
+    std::fs::write(&file, "[[rooms]\n").unwrap();
+    assert_says(&complaint(1, &["check-config", file.to_str().unwrap()]), &["broken.toml", "line 1"]);
+}
+
+#[test]
+fn a_taken_port_is_named_with_the_cure() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let said = complaint(1, &["demo", "--listen", &address, "--admin", "127.0.0.1:0"]);
+    assert_says(&said, &[&address, "another program", "choose another address"]);
+}
+
+#[test]
+fn a_redis_that_does_not_answer_is_named_without_its_password() {
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = nobody.local_addr().unwrap().to_string();
+    drop(nobody);
+    let url = format!("redis://:hunter2@{address}");
+    let free = ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+    let said = complaint(1, &[&["serve", "--origin", "http://127.0.0.1:9", "--redis", &url], &free[..]].concat());
+    assert_says(&said, &[&address, "redis"]);
+    assert!(!said.contains("hunter2"), "the password was printed: {said}");
+}
+
+#[test]
+fn keygen_prints_a_key_that_serve_accepts() {
+    let output = stanchion(&["keygen"]);
+    let key = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(key.trim().len(), 64, "{key:?}");
+    assert_ne!(key.as_bytes(), stanchion(&["keygen"]).stdout);
+}

@@ -1,3 +1,5 @@
 //! What the stories share: real servers that stop with the test.
 
+pub mod program;
 pub mod redis_server;
+pub mod visitor;
