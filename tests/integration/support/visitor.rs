@@ -81,7 +81,8 @@ impl Visitor {
             let (head, body) = response.into_parts();
             (head, body.collect().await.unwrap().to_bytes())
         };
-        let (head, body) = tokio::time::timeout(DEADLINE, exchange).await.unwrap_or_else(|_| panic!("{path}: no answer"));
+        let (head, body) =
+            tokio::time::timeout(DEADLINE, exchange).await.unwrap_or_else(|_| panic!("{path}: no answer"));
         self.keep_cookies(&head.headers);
         Answer { status: head.status, headers: head.headers, body: String::from_utf8_lossy(&body).into_owned() }
     }
