@@ -1,1 +1,5 @@
 //! Forwards admitted requests to the origin and streams the answer back.
+
+/// Placeholder
+#[derive(Debug)]
+pub struct Proxy;
