@@ -12,7 +12,15 @@ use std::{
 
 use arc_swap::{ArcSwap, Guard};
 
-use super::{flow::FlowMeter, presence::Presence, recent::Recent, runner, view::View};
+use super::{
+    flow::FlowMeter,
+    presence::Presence,
+    recent::Recent,
+    runner,
+    status::{self, Situation, StatusDocument},
+    turn::Turn,
+    view::View,
+};
 use crate::{
     clock::SharedClock,
     config::RoomConfig,
@@ -123,6 +131,21 @@ impl LiveRoom {
     /// Whether the last snapshot is recent enough to go by.
     pub fn is_fresh(&self) -> bool {
         !self.is_away() && !self.view().is_stale(&*self.clock)
+    }
+
+    /// What a visitor is told whose turn is `turn`.
+    pub fn status(&self, turn: &Turn) -> StatusDocument {
+        let view = self.view();
+        let situation = Situation {
+            room: self.name().as_str(),
+            message: self.config.message.as_deref(),
+            policy: &self.config.policy,
+            view: &view,
+            now_ms: view.now_ms(&*self.clock),
+            is_stale: !self.is_fresh(),
+            jitter: rand::random(),
+        };
+        status::document(&situation, turn)
     }
 
     /// Sets what the room does. Takes effect for every node with its next snapshot.

@@ -48,6 +48,15 @@ const PROMISE: u64 = 0;
 const NO_SCORE: Score = Score(0);
 
 impl LiveRoom {
+    /// Where the holder of `queue` stands as far as the node knows. Changes nothing and asks nobody.
+    pub fn peek(&self, queue: Option<Claims>) -> Turn {
+        match queue {
+            Some(claims) if claims.iat == PROMISE => Turn::held(Standing::Promised, claims),
+            Some(claims) => Turn::held(Standing::Waiting, claims),
+            None => self.without_place(self.view().mode(self.now_ms())),
+        }
+    }
+
     /// Where the holder of `queue` stands. Claims when called. Someone without a token stays without a place.
     pub async fn look_up(&self, queue: Option<Claims>) -> Turn {
         match queue {

@@ -82,19 +82,26 @@ fn percent_decode(raw: &str) -> (Vec<u8>, bool) {
     let mut rest = raw.as_bytes();
     while let Some((first, tail)) = rest.split_first() {
         rest = tail;
-        let escape = if *first == b'%' { tail.split_at_checked(2) } else { None };
-        match escape.and_then(|(hex, after)| Some((u8::from_str_radix(str::from_utf8(hex).ok()?, 16).ok()?, after))) {
-            Some((byte, after)) => {
-                out.push(byte);
+        match (first, tail) {
+            (b'%', [high, low, after @ ..]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                out.push(hex(*high) << 4 | hex(*low));
                 rest = after;
             }
-            None => {
+            _ => {
                 is_broken |= *first == b'%';
                 out.push(*first);
             }
         }
     }
     (out, is_broken)
+}
+
+/// The value of a hexadecimal digit.
+fn hex(digit: u8) -> u8 {
+    match digit {
+        b'0'..=b'9' => digit - b'0',
+        _ => digit.to_ascii_lowercase() - b'a' + 10,
+    }
 }
 
 #[cfg(test)]
