@@ -16,6 +16,7 @@ pub mod identity;
 mod idle;
 pub mod limits;
 mod origin_answer;
+pub mod problem;
 pub mod proxy;
 pub mod queued;
 mod request_body;

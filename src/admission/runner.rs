@@ -54,9 +54,9 @@ async fn keep(room: Arc<LiveRoom>, mut duty: Duty, shutdown: Shutdown) {
     }
 }
 
-/// Whether a script found the room's state missing.
+/// Whether the store answers, but knows nothing of the room.
 fn forgot_the_room(error: &StoreError) -> bool {
-    matches!(error, StoreError::Script { message, .. } if message.contains("not configured"))
+    matches!(error, StoreError::Unavailable(message) if message.contains("not configured in the store"))
 }
 
 impl Duty {

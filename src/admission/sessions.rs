@@ -8,7 +8,6 @@ use std::{
 use super::LiveRoom;
 use crate::{
     queue::{Mode, Place, Score, VisitorId},
-    store::StoreError,
     tokens::{Claims, TokenType},
 };
 
@@ -84,7 +83,13 @@ impl LiveRoom {
         }
         let place = self
             .queue
-            .renew(session.sub, admitted_ms(session), session.exp.saturating_mul(1_000), ttl, self.not_after_ms(session))
+            .renew(
+                session.sub,
+                admitted_ms(session),
+                session.exp.saturating_mul(1_000),
+                ttl,
+                self.not_after_ms(session),
+            )
             .await;
         match place {
             Ok(Place::Inside { expires_ms, .. }) => {
@@ -118,14 +123,15 @@ impl LiveRoom {
         });
     }
 
-    /// Gives up place and session. On this node it holds even when the store is away.
-    pub async fn leave(&self, visitor: VisitorId, session: Option<&Claims>) -> Result<bool, StoreError> {
+    /// Gives up place and session. With the store away the session ends on this node, and the place lapses.
+    pub async fn leave(&self, visitor: VisitorId, session: Option<&Claims>) {
         if let Some(session) = session {
             self.forget(session);
         }
-        let left = self.queue.leave(visitor).await.inspect_err(|error| self.store_failed(error))?;
-        self.has_no_place(visitor, self.now_ms());
-        Ok(left)
+        match self.queue.leave(visitor).await {
+            Ok(_) => self.has_no_place(visitor, self.now_ms()),
+            Err(error) => self.store_failed(&error),
+        }
     }
 
     /// Nothing is left to sell: tells the store once per change, in the background.

@@ -86,7 +86,7 @@ impl LiveRoom {
         if claims.iat == PROMISE {
             return self.arrive(claims.sub, Some(claims), may_enter).await;
         }
-        let proof = Proof { score: claims.score, issued_at_ms: claims.iat.saturating_mul(1_000) };
+        let proof = proof_of(&claims);
         if self.is_away() || !self.must_ask(&claims) {
             self.presence.note(claims.sub, proof);
             return Turn::held(Standing::Waiting, claims);
@@ -148,7 +148,10 @@ impl LiveRoom {
             },
             Some(Place::Waiting { score }) => {
                 self.expired.remove(visitor);
-                Turn::given(Standing::Waiting, self.queue_claims(visitor, score))
+                let claims = self.queue_claims(visitor, score);
+                // The repeat of a join does not count as being seen.
+                self.presence.note(visitor, proof_of(&claims));
+                Turn::given(Standing::Waiting, claims)
             }
             Some(Place::Called { wait_ms, .. }) => {
                 // An earlier join's answer was lost. From here on the visitor claims, which takes a score that counts.
@@ -218,6 +221,10 @@ impl LiveRoom {
         let grace_ms = u64::try_from(self.config.policy.grace.as_millis()).unwrap_or(u64::MAX);
         self.expired.insert(visitor, now_ms.saturating_add(grace_ms), now_ms);
     }
+}
+
+fn proof_of(claims: &Claims) -> Proof {
+    Proof { score: claims.score, issued_at_ms: claims.iat.saturating_mul(1_000) }
 }
 
 impl Turn {

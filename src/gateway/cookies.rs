@@ -44,7 +44,9 @@ pub fn session(room: &LiveRoom, claims: &Claims, peer: Peer) -> Option<HeaderVal
 
 /// The `Set-Cookie` lines that remove both cookies.
 pub fn clear(room: &LiveRoom, peer: Peer) -> impl Iterator<Item = HeaderValue> {
-    [queue_name(room.name()), session_name(room.name())].into_iter().filter_map(move |name| line(room, &name, "", 0, peer))
+    [queue_name(room.name()), session_name(room.name())]
+        .into_iter()
+        .filter_map(move |name| line(room, &name, "", 0, peer))
 }
 
 fn set(room: &LiveRoom, name: &str, claims: &Claims, peer: Peer) -> Option<HeaderValue> {

@@ -20,7 +20,7 @@ use self::{
     intent::{Intent, Reach},
     path::Path,
 };
-use super::{GatewayError, Gatekeeper, Passage, Peer, Route, Verdict, cookies, identity, identity::Identity, queued};
+use super::{Gatekeeper, GatewayError, Passage, Peer, Route, Verdict, cookies, identity, identity::Identity, queued};
 use crate::{
     admission::{LiveRoom, Rooms, Standing, Turn, sessions::Renewal},
     tokens::Claims,

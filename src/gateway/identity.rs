@@ -33,7 +33,8 @@ pub fn identify(room: &LiveRoom, headers: &HeaderMap) -> Identity {
         Ok(claims) if claims.epoch == epoch => Some(claims),
         _ => None,
     };
-    let find = |name: String, typ| cookies::values(headers, &name).take(MOST_TRIES).find_map(|token| verify(token, typ));
+    let find =
+        |name: String, typ| cookies::values(headers, &name).take(MOST_TRIES).find_map(|token| verify(token, typ));
     let bearer = bearer(headers);
     let session = find(cookies::session_name(room.name()), TokenType::Session)
         .or_else(|| verify(bearer?, TokenType::Session))

@@ -48,8 +48,7 @@ fn holder(standing: Standing) -> Turn {
 
 fn tell(view: &View, turn: &Turn, is_stale: bool, jitter: f64) -> StatusDocument {
     let policy = policy();
-    let situation =
-        Situation { room: "main", message: None, policy: &policy, view, now_ms: NOW_MS, is_stale, jitter };
+    let situation = Situation { room: "main", message: None, policy: &policy, view, now_ms: NOW_MS, is_stale, jitter };
     document(&situation, turn)
 }
 
@@ -60,8 +59,17 @@ fn the_json_has_exactly_the_fields_of_the_contract() {
     let json = serde_json::to_value(&document).unwrap();
     let names: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
     let mut expected = vec![
-        "room", "state", "position", "ahead", "line", "eta_seconds", "admitted_per_minute", "opens_at",
-        "next_poll_ms", "message", "location",
+        "room",
+        "state",
+        "position",
+        "ahead",
+        "line",
+        "eta_seconds",
+        "admitted_per_minute",
+        "opens_at",
+        "next_poll_ms",
+        "message",
+        "location",
     ];
     let mut names = names;
     names.sort_unstable();
@@ -98,8 +106,7 @@ fn eta_follows_the_pace_seen_and_is_unknown_when_nothing_moves() {
 
 #[test]
 fn a_line_that_stands_still_promises_no_time() {
-    for (mode, state) in
-        [(Mode::Paused, State::Paused), (Mode::SoldOut, State::SoldOut), (Mode::Closed, State::Closed)]
+    for (mode, state) in [(Mode::Paused, State::Paused), (Mode::SoldOut, State::SoldOut), (Mode::Closed, State::Closed)]
     {
         let document = tell(&view(mode, 2.0), &holder(Standing::Called { wait_ms: 0 }), false, 0.5);
         assert_eq!(document.eta_seconds, None, "{mode:?}");

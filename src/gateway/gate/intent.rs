@@ -140,8 +140,26 @@ fn wants_only_media(headers: &HeaderMap) -> bool {
 }
 
 const MEDIA_NAMES: [&str; 20] = [
-    "css", "js", "mjs", "map", "png", "jpg", "jpeg", "gif", "svg", "webp", "avif", "ico", "woff", "woff2", "ttf",
-    "otf", "mp3", "mp4", "webm", "webmanifest",
+    "css",
+    "js",
+    "mjs",
+    "map",
+    "png",
+    "jpg",
+    "jpeg",
+    "gif",
+    "svg",
+    "webp",
+    "avif",
+    "ico",
+    "woff",
+    "woff2",
+    "ttf",
+    "otf",
+    "mp3",
+    "mp4",
+    "webm",
+    "webmanifest",
 ];
 
 fn has_media_name(path: &Path) -> bool {
@@ -170,7 +188,11 @@ mod tests {
 
     #[test]
     fn navigations_and_calls_create_places() {
-        let chrome = [("accept", "text/html,application/xhtml+xml,*/*;q=0.8"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
+        let chrome = [
+            ("accept", "text/html,application/xhtml+xml,*/*;q=0.8"),
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-dest", "document"),
+        ];
         assert_eq!(intent("GET", "/", &chrome), Intent { reach: ENTER, format: Format::Html });
         assert_eq!(intent("GET", "/", &[]), Intent { reach: ENTER, format: Format::Html });
         assert_eq!(intent("GET", "/", &[("accept", "*/*")]), Intent { reach: ENTER, format: Format::Html });

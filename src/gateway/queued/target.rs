@@ -59,9 +59,19 @@ mod tests {
     #[test]
     fn only_paths_of_this_site_are_kept() {
         for to in [
-            "//evil.test", "/\\evil.test", "/\t/evil.test", "https:evil.test", "https://shop.test@evil.test",
-            "https://evil-shop.test", "javascript:alert(1)", "evil", "", "/a\r\nSet-Cookie: x", "/__room/main/status",
-            "/__room", "/shop\\..\\x",
+            "//evil.test",
+            "/\\evil.test",
+            "/\t/evil.test",
+            "https:evil.test",
+            "https://shop.test@evil.test",
+            "https://evil-shop.test",
+            "javascript:alert(1)",
+            "evil",
+            "",
+            "/a\r\nSet-Cookie: x",
+            "/__room/main/status",
+            "/__room",
+            "/shop\\..\\x",
         ] {
             assert_eq!(same_site(to, "/__room"), "/", "{to:?}");
         }
