@@ -1,4 +1,146 @@
 //! The public listener: every request of the shop's visitors passes here.
+//!
+//! [`Gateway`] is the whole public stack; [`serve`] runs it on a listener. A [`Gatekeeper`] decides who may pass, the
+//! [`Proxy`] forwards, and one enum, [`GatewayError`], becomes every answer that is an error.
 
+pub mod body;
+mod connection;
+pub mod cookies;
+pub mod error;
+mod forward_headers;
 pub mod gate;
+pub mod gatekeeper;
+mod head;
+mod hop_by_hop;
+pub mod identity;
+mod idle;
+pub mod limits;
+mod origin_answer;
+pub mod problem;
 pub mod proxy;
+pub mod queued;
+mod request_body;
+pub mod respond;
+pub mod server;
+mod tunnel;
+mod upstream;
+
+use std::sync::Arc;
+
+use axum::Router;
+pub use body::{Body, BoxError};
+pub use error::GatewayError;
+pub use gate::Gate;
+pub use gatekeeper::{Gatekeeper, Passage, Peer, Route, Verdict};
+use http::{HeaderValue, Request, Response, header::SET_COOKIE, request};
+use hyper::body::Incoming;
+pub use limits::{Deadlines, Limits};
+pub use proxy::{InvalidOrigin, Proxy};
+pub use server::serve;
+use tokio::time::timeout;
+use tower::ServiceExt as _;
+
+use self::{connection::Connection, proxy::ForwardContext, request_body::RequestBody, respond::Asked};
+
+/// Where the room's own endpoints live unless [`Gateway::with_prefix`] says otherwise.
+pub const DEFAULT_PREFIX: &str = "/__room";
+
+/// The public stack.
+#[derive(Debug)]
+pub struct Gateway<G> {
+    gatekeeper: G,
+    proxy: Proxy,
+    endpoints: Router,
+    prefix: String,
+    limits: Limits,
+}
+
+impl<G: Gatekeeper> Gateway<G> {
+    /// A stack in which `endpoints` answers everything under [`DEFAULT_PREFIX`] (it sees full paths, and a [`Peer`] in
+    /// the request's extensions), and everything else goes past `gatekeeper` to `proxy`.
+    pub fn new(gatekeeper: G, proxy: Proxy, endpoints: Router, limits: Limits) -> Self {
+        Self { gatekeeper, proxy, endpoints, prefix: DEFAULT_PREFIX.to_owned(), limits }
+    }
+
+    /// Moves the room's own endpoints, say to `/queue`: a leading slash, none at the end.
+    #[must_use]
+    pub fn with_prefix(mut self, prefix: &str) -> Self {
+        prefix.clone_into(&mut self.prefix);
+        self
+    }
+
+    /// One request, from its head to the head of its answer.
+    async fn answer(&self, request: Request<Incoming>, connection: &Arc<Connection>) -> Response<Body> {
+        // Counted, so that a connection in use is not taken for an idle one.
+        let _in_progress = connection.begin();
+        // Noted first, so that even the refusal of a malformed request carries its id and its kind of document.
+        let asked = Asked::new(&request);
+        // Errors are values up to here and become answers in one place.
+        self.pass(request, connection, &asked).await.unwrap_or_else(|error| respond::refuse(error, &asked))
+    }
+
+    async fn pass(
+        &self,
+        request: Request<Incoming>,
+        connection: &Arc<Connection>,
+        asked: &Asked,
+    ) -> Result<Response<Body>, GatewayError> {
+        let (mut head, body) = request.into_parts();
+        // Before anyone looks: gate and origin must not see two different requests in the same bytes.
+        head::normalise(&mut head, self.limits.head)?;
+        // The room's endpoints come before the gate, because those who wait need them.
+        if self.is_own(head.uri.path()) {
+            return self.endpoint(head, body, connection).await;
+        }
+        // The gate sees the head only: an upload is not read for someone who may not pass.
+        let mut passage = match self.gatekeeper.decide(&head, connection.peer).await {
+            Verdict::Forward(passage) => passage,
+            Verdict::Answer(answer) => return Ok(answer),
+            Verdict::Refuse(error) => return Err(error),
+        };
+        let context = ForwardContext { route: &passage.route, connection, request_id: &asked.request_id };
+        let forwarded = self.proxy.forward(Request::from_parts(head, body), context).await;
+        let mut answer = match forwarded {
+            Ok(answer) => self.told_by_origin(&mut passage, answer).await,
+            Err(error) => respond::refuse(error, asked),
+        };
+        // On errors too: the session this request claimed is the visitor's, whatever the origin does.
+        append_cookies(&mut answer, passage.set_cookies);
+        Ok(answer)
+    }
+
+    /// What the origin said to us is acted on and does not leave the house.
+    async fn told_by_origin(&self, passage: &mut Passage<G::Memo>, answer: Response<Body>) -> Response<Body> {
+        let (mut head, body) = answer.into_parts();
+        self.gatekeeper.after_origin(passage, &mut head).await;
+        forward_headers::strip_commands(&mut head.headers);
+        Response::from_parts(head, body)
+    }
+
+    fn is_own(&self, path: &str) -> bool {
+        path.strip_prefix(self.prefix.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    async fn endpoint(
+        &self,
+        head: request::Parts,
+        body: Incoming,
+        connection: &Connection,
+    ) -> Result<Response<Body>, GatewayError> {
+        let deadlines = &self.limits.deadlines;
+        let (body, _) = RequestBody::new(body, self.limits.endpoint_body, deadlines.body_idle)?;
+        let mut request = Request::from_parts(head, axum::body::Body::new(body));
+        request.extensions_mut().insert(connection.peer);
+        match timeout(deadlines.endpoint, self.endpoints.clone().oneshot(request)).await {
+            Ok(Ok(answer)) => Ok(answer.map(body::streamed)),
+            Ok(Err(never)) => match never {},
+            Err(_) => Err(GatewayError::Busy),
+        }
+    }
+}
+
+fn append_cookies(answer: &mut Response<Body>, cookies: Vec<HeaderValue>) {
+    for cookie in cookies {
+        answer.headers_mut().append(SET_COOKIE, cookie);
+    }
+}

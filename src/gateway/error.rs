@@ -1,0 +1,112 @@
+//! Every way a request can fail in the gateway: one enum, from which the answer and the metric label follow.
+
+use http::StatusCode;
+
+/// Why a request got no answer from the origin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum GatewayError {
+    /// The head is malformed or could be read in two ways (RFC 9112 §3.2); says what is wrong.
+    #[error("the request is malformed: {0}")]
+    BadRequest(&'static str),
+    /// The target names another authority than `Host`, or one that is not served here (RFC 9110 §15.5.20).
+    #[error("the request is for another server")]
+    Misdirected,
+    /// No room guards this host and path.
+    #[error("nothing is served under this address")]
+    NotFound,
+    /// The client stopped sending in the middle of its request.
+    #[error("the request did not arrive in time")]
+    ClientTooSlow,
+    /// The client broke off its request; nobody reads the answer.
+    #[error("the client went away")]
+    ClientGone,
+    /// The body is larger than [`super::Limits::request_body`].
+    #[error("the request body is too large")]
+    BodyTooLarge,
+    /// Target and header fields are larger than [`super::Limits::head`].
+    #[error("the request header is too large")]
+    HeadTooLarge,
+    /// `CONNECT` and `TRACE`: this is no forward proxy, and a trace would show the origin's headers.
+    #[error("the method is not supported")]
+    MethodRefused,
+    /// Too much is going on already; worth another try soon.
+    #[error("the gateway is busy")]
+    Busy,
+    /// The origin takes no connection.
+    #[error("the origin cannot be reached")]
+    OriginUnreachable,
+    /// The origin broke off, or what it sent is not HTTP.
+    #[error("the origin answered garbage")]
+    OriginInvalid,
+    /// The origin did not answer in time.
+    #[error("the origin did not answer in time")]
+    OriginTimeout,
+    /// A route names an origin that the proxy was not given: a mistake in the wiring.
+    #[error("the origin is not configured")]
+    UnknownOrigin,
+}
+
+impl GatewayError {
+    /// Status of the answer.
+    pub const fn status(self) -> StatusCode {
+        match self {
+            Self::BadRequest(_) | Self::ClientGone => StatusCode::BAD_REQUEST,
+            Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::ClientTooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Self::MethodRefused => StatusCode::NOT_IMPLEMENTED,
+            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::OriginUnreachable | Self::OriginInvalid | Self::UnknownOrigin => StatusCode::BAD_GATEWAY,
+            Self::OriginTimeout => StatusCode::GATEWAY_TIMEOUT,
+        }
+    }
+
+    /// The value of the metric label `error`.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::BadRequest(_) => "bad_request",
+            Self::Misdirected => "misdirected",
+            Self::NotFound => "not_found",
+            Self::ClientTooSlow => "client_too_slow",
+            Self::ClientGone => "client_gone",
+            Self::BodyTooLarge => "body_too_large",
+            Self::HeadTooLarge => "head_too_large",
+            Self::MethodRefused => "method_refused",
+            Self::Busy => "busy",
+            Self::OriginUnreachable => "origin_unreachable",
+            Self::OriginInvalid => "origin_invalid",
+            Self::OriginTimeout => "origin_timeout",
+            Self::UnknownOrigin => "unknown_origin",
+        }
+    }
+
+    /// What the person or program that sent the request can do about it.
+    pub const fn cure(self) -> &'static str {
+        match self {
+            Self::BadRequest(_) | Self::MethodRefused => "Send a well-formed request with a supported method.",
+            Self::Misdirected | Self::NotFound => "Check the address.",
+            Self::ClientTooSlow | Self::ClientGone => "Check your connection and send the request again.",
+            Self::BodyTooLarge => "Send less at once.",
+            Self::HeadTooLarge => "Delete this site's cookies and try again.",
+            Self::Busy | Self::OriginUnreachable | Self::OriginInvalid | Self::OriginTimeout => {
+                "Try again in a moment. Your place and your session are kept."
+            }
+            Self::UnknownOrigin => "Tell the operator of this site.",
+        }
+    }
+
+    /// Whether the rest of the request may still be on its way, so that the connection cannot be used again.
+    pub const fn leaves_request_unread(self) -> bool {
+        matches!(
+            self,
+            Self::BadRequest(_)
+                | Self::ClientTooSlow
+                | Self::ClientGone
+                | Self::BodyTooLarge
+                | Self::HeadTooLarge
+                | Self::MethodRefused
+        )
+    }
+}

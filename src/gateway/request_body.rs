@@ -1,0 +1,166 @@
+//! A request's body on its way in: bounded in size and in time, and observable by whoever waits for the answer.
+
+use std::{
+    pin::Pin,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body::{Body as _, Frame, SizeHint};
+use hyper::body::Incoming;
+use tokio::time::Instant;
+
+use super::{BoxError, GatewayError, forward_headers, idle::Idle};
+
+/// A body that was asked for. Ends with a [`GatewayError`] when it grows too large, stalls or breaks off.
+#[derive(Debug)]
+pub(super) struct RequestBody(Option<Live>);
+
+#[derive(Debug)]
+struct Live {
+    inner: Incoming,
+    left: u64,
+    idle: Idle,
+    upload: Arc<Upload>,
+}
+
+/// How a request's body is getting on.
+#[derive(Debug)]
+pub(super) struct Upload {
+    began: Instant,
+    moved_after_ms: AtomicU64,
+    on_client: AtomicBool,
+    failure: OnceLock<GatewayError>,
+}
+
+impl RequestBody {
+    /// No body, nothing to watch.
+    pub(super) const fn empty() -> Self {
+        Self(None)
+    }
+
+    /// At most `max_bytes` of `inner`, with no more than `idle` between two pieces. A declared length beyond that
+    /// is refused at once.
+    ///
+    /// # Errors
+    /// [`GatewayError::BodyTooLarge`].
+    pub(super) fn new(
+        inner: Incoming,
+        max_bytes: u64,
+        idle: Duration,
+    ) -> Result<(Self, Option<Arc<Upload>>), GatewayError> {
+        if inner.size_hint().lower() > max_bytes {
+            return Err(GatewayError::BodyTooLarge);
+        }
+        if inner.is_end_stream() {
+            return Ok((Self::empty(), None));
+        }
+        let upload = Arc::new(Upload::new());
+        let live = Live { inner, left: max_bytes, idle: Idle::new(idle), upload: Arc::clone(&upload) };
+        Ok((Self(Some(live)), Some(upload)))
+    }
+}
+
+impl Upload {
+    fn new() -> Self {
+        Self {
+            began: Instant::now(),
+            moved_after_ms: AtomicU64::new(0),
+            on_client: AtomicBool::new(false),
+            failure: OnceLock::new(),
+        }
+    }
+
+    /// Why the body ended early, if it did: the reason behind whatever error the origin's client reports.
+    pub(super) fn failure(&self) -> Option<GatewayError> {
+        self.failure.get().copied()
+    }
+
+    /// Resolves when the origin has let the request wait for `limit`: neither took a piece of the body nor answered.
+    /// A wait for the client does not count, it has its own deadline.
+    pub(super) async fn origin_stalls(&self, limit: Duration) {
+        let mut due = Instant::now() + limit;
+        loop {
+            tokio::time::sleep_until(due).await;
+            let now = Instant::now();
+            let moved = self.began + Duration::from_millis(self.moved_after_ms.load(Ordering::Relaxed));
+            if self.on_client.load(Ordering::Relaxed) {
+                due = now + limit;
+            } else if moved + limit <= now {
+                return;
+            } else {
+                due = moved + limit;
+            }
+        }
+    }
+
+    fn moved(&self) {
+        let after = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.moved_after_ms.store(after, Ordering::Relaxed);
+        self.on_client.store(false, Ordering::Relaxed);
+    }
+
+    fn fail(&self, error: GatewayError) -> BoxError {
+        self.moved();
+        (*self.failure.get_or_init(|| error)).into()
+    }
+}
+
+impl Live {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let Poll::Ready(piece) = Pin::new(&mut self.inner).poll_frame(cx) else {
+            self.upload.on_client.store(true, Ordering::Relaxed);
+            ready!(self.idle.poll_expired(cx));
+            return Poll::Ready(Some(Err(self.upload.fail(GatewayError::ClientTooSlow))));
+        };
+        self.idle.touch();
+        self.upload.moved();
+        Poll::Ready(piece.map(|piece| match piece {
+            Ok(frame) => self.admit(frame),
+            Err(_) => Err(self.upload.fail(GatewayError::ClientGone)),
+        }))
+    }
+
+    fn admit(&mut self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, BoxError> {
+        match frame.into_data() {
+            Ok(data) => {
+                let more = u64::try_from(data.len()).unwrap_or(u64::MAX);
+                self.left = self.left.checked_sub(more).ok_or_else(|| self.upload.fail(GatewayError::BodyTooLarge))?;
+                Ok(Frame::data(data))
+            }
+            // Some origins merge trailers into the header, so what may not be claimed there may not be claimed here.
+            Err(frame) => Ok(match frame.into_trailers() {
+                Ok(mut trailers) => {
+                    forward_headers::strip_reserved(&mut trailers);
+                    Frame::trailers(trailers)
+                }
+                Err(frame) => frame,
+            }),
+        }
+    }
+}
+
+impl http_body::Body for RequestBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match &mut self.0 {
+            Some(live) => live.poll_piece(cx),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.as_ref().is_none_or(|live| live.inner.is_end_stream())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.as_ref().map_or_else(|| SizeHint::with_exact(0), |live| live.inner.size_hint())
+    }
+}
