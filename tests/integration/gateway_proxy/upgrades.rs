@@ -1,4 +1,4 @@
-//! WebSockets, and what is not one.
+//! Upgraded connections, and what is not one.
 
 use std::time::Duration;
 

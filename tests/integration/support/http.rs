@@ -38,7 +38,7 @@ impl Answer {
     pub fn cookie(&self, name: &str) -> Option<String> {
         let lines = self.headers.get_all(http::header::SET_COOKIE).iter().map(|line| line.to_str().unwrap());
         let pairs = lines.filter_map(|line| line.split(';').next()?.split_once('='));
-        pairs.filter(|(key, _)| *key == name).map(|(_, value)| value.to_owned()).last()
+        pairs.filter(|(key, _)| *key == name).last().map(|(_, value)| value.to_owned())
     }
 }
 

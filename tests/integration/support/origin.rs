@@ -53,8 +53,8 @@ impl Origin {
                     let mut buffer = Vec::new();
                     while stream.read_buf(&mut buffer).await.is_ok_and(|read| read > 0) {
                         if let Some(at) = buffer.windows(4).position(|four| four == b"\r\n\r\n") {
-                            let head: Vec<u8> = buffer.drain(..at + 4).collect();
-                            ears.lock().unwrap().push(String::from_utf8_lossy(&head).to_ascii_lowercase());
+                            let asked: Vec<u8> = buffer.drain(..at + 4).collect();
+                            ears.lock().unwrap().push(String::from_utf8_lossy(&asked).to_ascii_lowercase());
                             stream.write_all(&answer).await.unwrap();
                         }
                     }
