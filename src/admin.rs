@@ -1,1 +1,42 @@
-//! The private listener: health, rooms, audit.
+//! The private listener: health, what every room does, and the few things an operator changes by hand.
+//!
+//! Reading needs no token, because the listener is never public. Changing anything does.
+
+mod auth;
+mod health;
+mod rooms;
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    routing::{get, post},
+};
+use http::StatusCode;
+
+pub use self::auth::AdminToken;
+use crate::{admission::Rooms, gateway::problem::Problem};
+
+#[derive(Debug)]
+struct Admin {
+    rooms: Rooms,
+    token: AdminToken,
+}
+
+type Shared = axum::extract::State<Arc<Admin>>;
+
+/// The admin API over `rooms`; `token` is what changes are authorised with.
+pub fn router(rooms: Rooms, token: AdminToken) -> Router {
+    Router::new()
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready))
+        .route("/api/rooms", get(rooms::list))
+        .route("/api/rooms/{room}", get(rooms::show))
+        .route("/api/rooms/{room}/mode", post(rooms::set_mode))
+        .fallback(async || Problem::new(StatusCode::NOT_FOUND, "there is no such address", "See the admin API."))
+        .method_not_allowed_fallback(async || {
+            let detail = "this address does not take that method";
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail, "Use GET to read and POST to change.")
+        })
+        .with_state(Arc::new(Admin { rooms, token }))
+}

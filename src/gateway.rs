@@ -5,16 +5,20 @@
 
 pub mod body;
 mod connection;
+pub mod cookies;
 pub mod error;
 mod forward_headers;
 pub mod gate;
 pub mod gatekeeper;
 mod head;
 mod hop_by_hop;
+pub mod identity;
 mod idle;
 pub mod limits;
 mod origin_answer;
+pub mod problem;
 pub mod proxy;
+pub mod queued;
 mod request_body;
 pub mod respond;
 pub mod server;
@@ -26,6 +30,7 @@ use std::sync::Arc;
 use axum::Router;
 pub use body::{Body, BoxError};
 pub use error::GatewayError;
+pub use gate::Gate;
 pub use gatekeeper::{Gatekeeper, Passage, Peer, Route, Verdict};
 use http::{HeaderValue, Request, Response, header::SET_COOKIE, request};
 use hyper::body::Incoming;
@@ -88,7 +93,7 @@ impl<G: Gatekeeper> Gateway<G> {
             return self.endpoint(head, body, connection).await;
         }
         // The gate sees the head only: an upload is not read for someone who may not pass.
-        let passage = match self.gatekeeper.decide(&head, connection.peer).await {
+        let mut passage = match self.gatekeeper.decide(&head, connection.peer).await {
             Verdict::Forward(passage) => passage,
             Verdict::Answer(answer) => return Ok(answer),
             Verdict::Refuse(error) => return Err(error),
@@ -96,7 +101,7 @@ impl<G: Gatekeeper> Gateway<G> {
         let context = ForwardContext { route: &passage.route, connection, request_id: &asked.request_id };
         let forwarded = self.proxy.forward(Request::from_parts(head, body), context).await;
         let mut answer = match forwarded {
-            Ok(answer) => self.told_by_origin(&passage, answer),
+            Ok(answer) => self.told_by_origin(&mut passage, answer).await,
             Err(error) => respond::refuse(error, asked),
         };
         // On errors too: the session this request claimed is the visitor's, whatever the origin does.
@@ -105,9 +110,9 @@ impl<G: Gatekeeper> Gateway<G> {
     }
 
     /// What the origin said to us is acted on and does not leave the house.
-    fn told_by_origin(&self, passage: &Passage<G::Memo>, answer: Response<Body>) -> Response<Body> {
+    async fn told_by_origin(&self, passage: &mut Passage<G::Memo>, answer: Response<Body>) -> Response<Body> {
         let (mut head, body) = answer.into_parts();
-        self.gatekeeper.after_origin(passage, &mut head);
+        self.gatekeeper.after_origin(passage, &mut head).await;
         forward_headers::strip_commands(&mut head.headers);
         Response::from_parts(head, body)
     }

@@ -1,1 +1,149 @@
-//! Who may pass: the five steps of a request.
+//! Who may pass: the five steps a request goes through.
+//!
+//! 1. A bypass rule sends it to the origin, uncounted.
+//! 2. So does a live session, which is verified here; only its renewal, once per half life, asks the store.
+//! 3. A called visitor's queue token is exchanged for a session, and the request goes on.
+//! 4. A newcomer goes straight in when nobody waits and a slot is free.
+//! 5. Anyone else joins, and is shown the waiting page or its JSON twin.
+
+pub mod commands;
+pub mod intent;
+pub mod path;
+pub mod routes;
+
+use std::{sync::Arc, time::Duration};
+
+use http::{HeaderValue, Method, request, response};
+
+use self::{
+    commands::Commands,
+    intent::{Intent, Reach},
+    path::Path,
+};
+use super::{Gatekeeper, GatewayError, Passage, Peer, Route, Verdict, cookies, identity, identity::Identity, queued};
+use crate::{
+    admission::{LiveRoom, Rooms, Standing, Turn, sessions::Renewal},
+    tokens::Claims,
+};
+
+/// Decides about every request to the rooms' origins.
+#[derive(Debug, Clone)]
+pub struct Gate {
+    rooms: Rooms,
+    prefix: String,
+}
+
+/// What the gate remembers of a request while the origin answers it.
+#[derive(Debug)]
+pub struct Memo {
+    room: Arc<LiveRoom>,
+    session: Option<Claims>,
+    peer: Peer,
+}
+
+impl Gate {
+    /// A gate before `rooms`; `prefix` is where the visitor endpoints live, such as `/__room`.
+    pub fn new(rooms: Rooms, prefix: &str) -> Self {
+        Self { rooms, prefix: prefix.to_owned() }
+    }
+
+    async fn admit(&self, room: Arc<LiveRoom>, head: &request::Parts, path: &Path, peer: Peer) -> Verdict<Memo> {
+        let Identity { session, queue, is_bearer_ours } = identity::identify(&room, &head.headers);
+        if let Some(held) = session
+            && let Some(session) = room.touch(held.clone()).await
+        {
+            let renewed = (session != held).then(|| cookies::session(&room, &session, peer)).flatten();
+            let cookies = renewed.into_iter().collect();
+            return forward(room, Some(session), Counted::Yes, is_bearer_ours, cookies, peer);
+        }
+        let intent = Intent::of(head, path);
+        let turn = match intent.reach {
+            Reach::Peek => room.peek(queue),
+            Reach::LookUp => room.look_up(queue).await,
+            Reach::Join { may_enter } => room.come(queue, may_enter).await,
+        };
+        match turn {
+            Turn { standing: Standing::Admitted(session), queue, is_new } => {
+                let queue = queue.filter(|_| is_new).and_then(|queue| cookies::queue(&room, &queue, peer));
+                let cookies = queue.into_iter().chain(cookies::session(&room, &session, peer)).collect();
+                forward(room, Some(*session), Counted::Yes, is_bearer_ours, cookies, peer)
+            }
+            turn => {
+                let asked = queued::Asked {
+                    format: intent.format,
+                    to: &queued::target::of_request(head),
+                    was_submitted: !matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS),
+                    peer,
+                    prefix: &self.prefix,
+                };
+                Verdict::Answer(queued::response(&room, &turn, &asked))
+            }
+        }
+    }
+}
+
+impl Gatekeeper for Gate {
+    type Memo = Memo;
+
+    async fn decide(&self, head: &request::Parts, peer: Peer) -> Verdict<Memo> {
+        let Ok(path) = Path::read(head.uri.path()) else {
+            return Verdict::Refuse(GatewayError::BadRequest("the path can be read in two ways"));
+        };
+        let Some(found) = routes::find(&self.rooms, &head.headers, &path) else {
+            return Verdict::Refuse(GatewayError::Misdirected);
+        };
+        let room = found.room;
+        if !found.is_guarded || routes::is_bypassed(room.config(), head, &path, peer) {
+            // Uncounted, but a visitor's session is known, so that what the origin says about it can be acted on.
+            let Identity { session, is_bearer_ours, .. } = identity::identify(&room, &head.headers);
+            return forward(room, session, Counted::No, is_bearer_ours, Vec::new(), peer);
+        }
+        self.admit(room, head, &path, peer).await
+    }
+
+    async fn after_origin(&self, passage: &mut Passage<Memo>, head: &mut response::Parts) {
+        let commands = Commands::take(&mut head.headers);
+        let Memo { room, session, peer } = &mut passage.memo;
+        if commands.is_sold_out {
+            room.sold_out();
+        }
+        let Some(session) = session else { return };
+        if commands.is_release {
+            room.release(session);
+            passage.set_cookies = cookies::clear(room, *peer).collect();
+        } else if let Some(seconds) = commands.pin_seconds
+            && let Renewal::Kept(pinned) = room.renew(session, Duration::from_secs(seconds)).await
+            && pinned != *session
+        {
+            // Comes after the renewal that the request itself may have brought about, so that the browser keeps this.
+            passage.set_cookies.extend(cookies::session(room, &pinned, *peer));
+            *session = pinned;
+        }
+    }
+}
+
+/// Whether the origin is told about the visitor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    Yes,
+    No,
+}
+
+fn forward(
+    room: Arc<LiveRoom>,
+    session: Option<Claims>,
+    counted: Counted,
+    drop_authorization: bool,
+    set_cookies: Vec<HeaderValue>,
+    peer: Peer,
+) -> Verdict<Memo> {
+    let told = session.as_ref().filter(|_| counted == Counted::Yes);
+    let route = Route {
+        origin: room.config().origin.clone(),
+        room: room.name().clone(),
+        visitor: told.map(|session| session.sub),
+        session_expires: told.map(|session| session.exp),
+        drop_authorization,
+    };
+    Verdict::Forward(Passage { route, set_cookies, memo: Memo { room, session, peer } })
+}

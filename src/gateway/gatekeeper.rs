@@ -34,10 +34,15 @@ pub trait Gatekeeper: Send + Sync + 'static {
     /// Who may pass. The body is not read meanwhile, so a refused upload costs nothing.
     fn decide(&self, head: &request::Parts, peer: Peer) -> impl Future<Output = Verdict<Self::Memo>> + Send;
 
-    /// Reads and removes the `Stanchion-*` headers of the origin's answer; may add further `Set-Cookie` lines. Must
-    /// not wait: longer work is handed to a task. The stack has not added [`Passage::set_cookies`] yet and does so
-    /// itself afterwards, also when the origin failed and this was not called.
-    fn after_origin(&self, passage: &Passage<Self::Memo>, head: &mut response::Parts);
+    /// Reads and removes the `Stanchion-*` headers of the origin's answer, and corrects [`Passage::set_cookies`] to
+    /// what they ask for. May wait for the store under its deadline, where the visitor's token depends on its word;
+    /// anything else is handed to a task. The stack adds the cookies afterwards, also when the origin failed and this
+    /// was not called.
+    fn after_origin(
+        &self,
+        passage: &mut Passage<Self::Memo>,
+        head: &mut response::Parts,
+    ) -> impl Future<Output = ()> + Send;
 }
 
 /// What becomes of a request.

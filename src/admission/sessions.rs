@@ -1,0 +1,194 @@
+//! Sessions: checked without the store, renewed with it, ended in it.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use super::LiveRoom;
+use crate::{
+    queue::{Mode, Place, Score, VisitorId},
+    tokens::{Claims, TokenType},
+};
+
+/// What became of a renewal.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Renewal {
+    /// The session goes on with these claims; a new token is due when they differ.
+    Kept(Claims),
+    /// The store says the session ended.
+    Ended,
+    /// The store could not be asked: the session goes on as it is.
+    Unknown,
+}
+
+/// A renewal asked for by parallel requests is made once in this time.
+const RENEW_AGAIN_MS: u64 = 2_000;
+/// How often ending a session is tried while the store is away; after that it ends by itself.
+const RELEASE_TRIES: u32 = 5;
+const RELEASE_PAUSE: Duration = Duration::from_secs(1);
+/// Every answer of a sold-out shop says so; the store is told no more often than this.
+const TELL_AGAIN_MS: u64 = 2_000;
+
+impl LiveRoom {
+    /// The claims of a session that the store granted; `None` for any other place, and for a session whose release
+    /// is still on its way to the store.
+    pub(super) fn session_claims(&self, visitor: VisitorId, score: Option<Score>, place: Place) -> Option<Claims> {
+        let Place::Inside { expires_ms, called_ms, admitted_ms, fresh } = place else { return None };
+        if fresh {
+            self.released.remove(visitor);
+        } else if self.released.contains(visitor, self.now_ms()) {
+            return None;
+        }
+        Some(Claims {
+            typ: TokenType::Session,
+            room: self.name().clone(),
+            sub: visitor,
+            score: score.unwrap_or(Score(called_ms.saturating_mul(1_000))),
+            iat: admitted_ms / 1_000,
+            // Rounded down: the token ends before the slot goes to someone else.
+            exp: expires_ms / 1_000,
+            epoch: self.view().snapshot.epoch,
+            called_ms: Some(called_ms),
+            admitted_ms: Some(admitted_ms),
+        })
+    }
+
+    /// Whether a session whose token is genuine still counts on this node.
+    pub fn is_live(&self, session: &Claims) -> bool {
+        !self.released.contains(session.sub, self.now_ms())
+    }
+
+    /// What a request with a valid session brings about: registration with a store that lost it, in the background,
+    /// and renewal when less than half of it is left. Returns the claims as they are afterwards, `None` when the
+    /// session turns out to have ended.
+    pub async fn touch(self: &Arc<Self>, session: Claims) -> Option<Claims> {
+        let now_ms = self.now_ms();
+        self.register_once(&session, now_ms);
+        if !self.is_due(&session, now_ms) || !self.renewing.insert(session.sub, now_ms + RENEW_AGAIN_MS, now_ms) {
+            return Some(session);
+        }
+        match self.renew(&session, self.config.policy.session_ttl).await {
+            Renewal::Kept(renewed) => Some(renewed),
+            Renewal::Unknown => Some(session),
+            Renewal::Ended => None,
+        }
+    }
+
+    /// Moves the session's end to `ttl` from now, within the cap. The store is asked first, so the token never
+    /// outlives the slot.
+    pub async fn renew(&self, session: &Claims, ttl: Duration) -> Renewal {
+        if self.is_away() {
+            return Renewal::Unknown;
+        }
+        let place = self
+            .queue
+            .renew(
+                session.sub,
+                admitted_ms(session),
+                session.exp.saturating_mul(1_000),
+                ttl,
+                self.not_after_ms(session),
+            )
+            .await;
+        match place {
+            Ok(Place::Inside { expires_ms, .. }) => {
+                Renewal::Kept(Claims { exp: session.exp.max(expires_ms / 1_000), ..session.clone() })
+            }
+            Ok(_) => {
+                self.forget(session);
+                Renewal::Ended
+            }
+            Err(error) => {
+                self.store_failed(&error);
+                Renewal::Unknown
+            }
+        }
+    }
+
+    /// Ends the session: at once on this node, with the store in the background.
+    pub fn release(self: &Arc<Self>, session: &Claims) {
+        if !self.forget(session) {
+            return;
+        }
+        let (room, visitor) = (Arc::clone(self), session.sub);
+        self.beside(async move {
+            for _ in 0..RELEASE_TRIES {
+                match room.queue.release(visitor).await {
+                    Ok(_) => return,
+                    Err(error) => room.store_failed(&error),
+                }
+                tokio::time::sleep(RELEASE_PAUSE).await;
+            }
+        });
+    }
+
+    /// Gives up place and session. With the store away the session ends on this node, and the place lapses.
+    pub async fn leave(&self, visitor: VisitorId, session: Option<&Claims>) {
+        if let Some(session) = session {
+            self.forget(session);
+        }
+        match self.queue.leave(visitor).await {
+            Ok(_) => self.has_no_place(visitor, self.now_ms()),
+            Err(error) => self.store_failed(&error),
+        }
+    }
+
+    /// Nothing is left to sell: tells the store once per change, in the background.
+    pub fn sold_out(self: &Arc<Self>) {
+        let now_ms = self.now_ms();
+        let told_ms = self.sold_out_told_ms.load(Ordering::Relaxed);
+        if matches!(self.view().snapshot.mode, Mode::SoldOut | Mode::Closed)
+            || now_ms < told_ms.saturating_add(TELL_AGAIN_MS)
+            || self.sold_out_told_ms.compare_exchange(told_ms, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_err()
+        {
+            return;
+        }
+        let room = Arc::clone(self);
+        self.beside(async move {
+            if let Err(error) = room.queue.set_mode(Mode::SoldOut).await {
+                room.store_failed(&error);
+            }
+        });
+    }
+
+    /// Refuses the session's token on this node from now on. Returns whether that is news.
+    fn forget(&self, session: &Claims) -> bool {
+        self.released.insert(session.sub, session.exp.saturating_mul(1_000), self.now_ms())
+    }
+
+    /// A session older than the store's present history is unknown to it, and its slot must count (G1, G5).
+    fn register_once(self: &Arc<Self>, session: &Claims, now_ms: u64) {
+        let known_to_history = admitted_ms(session) >= self.view().snapshot.since_ms;
+        if known_to_history
+            || self.is_away()
+            || !self.registered.insert(session.sub, session.exp.saturating_mul(1_000), now_ms)
+        {
+            return;
+        }
+        let (room, session) = (Arc::clone(self), session.clone());
+        self.beside(async move {
+            if room.renew(&session, Duration::ZERO).await == Renewal::Unknown {
+                room.registered.remove(session.sub);
+            }
+        });
+    }
+
+    fn is_due(&self, session: &Claims, now_ms: u64) -> bool {
+        let ends_ms = session.exp.saturating_mul(1_000);
+        let half_ms = millis(self.config.policy.session_ttl) / 2;
+        ends_ms.saturating_sub(now_ms) < half_ms && ends_ms.saturating_add(1_000) <= self.not_after_ms(session)
+    }
+
+    fn not_after_ms(&self, session: &Claims) -> u64 {
+        admitted_ms(session).saturating_add(millis(self.config.session_cap))
+    }
+}
+
+fn admitted_ms(session: &Claims) -> u64 {
+    session.admitted_ms.unwrap_or_else(|| session.iat.saturating_mul(1_000))
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,254 @@
+//! From a queue token to a visitor's standing, with as few trips to the store as that takes: none for a visitor far
+//! from the front, one for a newcomer, one when called.
+
+use super::{LiveRoom, view::View};
+use crate::{
+    queue::{Arrival, Mode, Place, Proof, Score, VisitorId},
+    tokens::{Claims, TokenType},
+};
+
+/// Where a visitor stands, and the tokens that say so.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Turn {
+    /// Where.
+    pub standing: Standing,
+    /// Their queue token's claims; `None` for someone who has no place.
+    pub queue: Option<Claims>,
+    /// Whether the visitor does not hold that token yet and must be given it.
+    pub is_new: bool,
+}
+
+/// Where a visitor stands.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Standing {
+    /// Nobody we know.
+    NotQueued,
+    /// Known, but not in the line yet: the room is not open, or the store is away. Joins by coming again.
+    Promised,
+    /// In the line.
+    Waiting,
+    /// Called, but the rate lets them in only after this many milliseconds.
+    Called {
+        /// How long.
+        wait_ms: u64,
+    },
+    /// Let in: the claims of their session.
+    Admitted(Box<Claims>),
+    /// Had a place and gave it up by absence; may join again at the end.
+    Expired,
+    /// The room takes nobody now.
+    NotOpen(Mode),
+}
+
+/// `iat` of a token that was given without the store's word: it makes the proof older than any history of the store,
+/// so that a store which comes back empty believes it, and tells us that there may be no place behind it yet.
+const PROMISE: u64 = 0;
+
+/// A promise made before the opening says nothing about the order.
+const NO_SCORE: Score = Score(0);
+
+impl LiveRoom {
+    /// Where the holder of `queue` stands as far as the node knows. Changes nothing and asks nobody.
+    pub fn peek(&self, queue: Option<Claims>) -> Turn {
+        match queue {
+            Some(claims) if claims.iat == PROMISE => Turn::held(Standing::Promised, claims),
+            Some(claims) => Turn::held(Standing::Waiting, claims),
+            None => self.without_place(self.view().mode(self.now_ms())),
+        }
+    }
+
+    /// Where the holder of `queue` stands. Claims when called. Someone without a token stays without a place.
+    pub async fn look_up(&self, queue: Option<Claims>) -> Turn {
+        match queue {
+            Some(claims) => self.come_back(claims, true).await,
+            None => self.without_place(self.view().mode(self.now_ms())),
+        }
+    }
+
+    /// Like [`LiveRoom::look_up`], but a newcomer joins, and with `may_enter` goes straight in when nobody waits.
+    pub async fn come(&self, queue: Option<Claims>, may_enter: bool) -> Turn {
+        match queue {
+            Some(claims) => self.come_back(claims, may_enter).await,
+            None => self.arrive(VisitorId::random(), None, may_enter).await,
+        }
+    }
+
+    /// Like [`LiveRoom::come`], but a visitor whose place expired joins anew, at the end.
+    pub async fn join_again(&self, queue: Option<Claims>) -> Turn {
+        let turn = self.come(queue, true).await;
+        match (turn.standing, turn.queue) {
+            (Standing::Expired, Some(claims)) => self.arrive(claims.sub, None, true).await,
+            (standing, queue) => Turn { standing, queue, is_new: turn.is_new },
+        }
+    }
+
+    async fn come_back(&self, claims: Claims, may_enter: bool) -> Turn {
+        if claims.iat == PROMISE {
+            return self.arrive(claims.sub, Some(claims), may_enter).await;
+        }
+        let proof = proof_of(&claims);
+        if self.is_away() || !self.must_ask(&claims) {
+            self.presence.note(claims.sub, proof);
+            return Turn::held(Standing::Waiting, claims);
+        }
+        match self.queue.claim(claims.sub, Some(proof)).await {
+            Ok(place) => self.found(place, claims),
+            Err(error) => {
+                self.store_failed(&error);
+                Turn::held(Standing::Waiting, claims)
+            }
+        }
+    }
+
+    /// Nobody behind the last one called can have been called; whoever is said to have no place asks for certainty.
+    fn must_ask(&self, claims: &Claims) -> bool {
+        let view = self.view();
+        claims.score <= view.snapshot.watermark || self.expired.contains(claims.sub, view.now_ms(&*self.clock))
+    }
+
+    fn found(&self, place: Place, claims: Claims) -> Turn {
+        if place == Place::None {
+            self.has_no_place(claims.sub, self.now_ms());
+            return Turn::held(Standing::Expired, claims);
+        }
+        self.expired.remove(claims.sub);
+        match place {
+            Place::None => Turn::held(Standing::Expired, claims),
+            Place::Waiting { score } if score == claims.score => Turn::held(Standing::Waiting, claims),
+            Place::Waiting { score } => Turn::given(Standing::Waiting, self.queue_claims(claims.sub, score)),
+            Place::Called { wait_ms, .. } => Turn::held(Standing::Called { wait_ms }, claims),
+            Place::Inside { .. } => {
+                let session = self.session_claims(claims.sub, Some(claims.score), place);
+                Turn::held(session.map_or(Standing::Expired, |session| Standing::Admitted(Box::new(session))), claims)
+            }
+            Place::NotOpen(mode) => Turn::held(Standing::NotOpen(mode), claims),
+        }
+    }
+
+    /// A visitor without a place in the store comes, perhaps with a promise.
+    async fn arrive(&self, visitor: VisitorId, promise: Option<Claims>, may_enter: bool) -> Turn {
+        let mode = self.view().mode(self.now_ms());
+        match mode {
+            Mode::Scheduled => return self.promise(visitor, promise, NO_SCORE),
+            Mode::SoldOut | Mode::Closed => return Turn { queue: promise, ..self.without_place(mode) },
+            Mode::Open | Mode::Paused => {}
+        }
+        let arrived = Score(self.now_ms().saturating_mul(1_000));
+        if self.is_away() {
+            return self.promise(visitor, promise, arrived);
+        }
+        let score = promise.as_ref().map(|claims| claims.score).filter(|score| *score != NO_SCORE);
+        match self.join(visitor, score, may_enter).await {
+            Some(place @ Place::Inside { .. }) => match self.session_claims(visitor, score, place) {
+                Some(session) => {
+                    let queue = self.queue_claims(visitor, session.score);
+                    Turn::given(Standing::Admitted(Box::new(session)), queue)
+                }
+                None => self.promise(visitor, promise, arrived),
+            },
+            Some(Place::Waiting { score }) => {
+                self.expired.remove(visitor);
+                let claims = self.queue_claims(visitor, score);
+                // The repeat of a join does not count as being seen.
+                self.presence.note(visitor, proof_of(&claims));
+                Turn::given(Standing::Waiting, claims)
+            }
+            Some(Place::Called { wait_ms, .. }) => {
+                // An earlier join's answer was lost. From here on the visitor claims, which takes a score that counts.
+                let watermark = self.view().snapshot.watermark;
+                let score = score.map_or(watermark, |score| score.min(watermark));
+                Turn::given(Standing::Called { wait_ms }, self.queue_claims(visitor, score))
+            }
+            Some(Place::NotOpen(Mode::Scheduled)) => self.promise(visitor, promise, NO_SCORE),
+            Some(Place::NotOpen(mode)) => Turn { queue: promise, ..self.without_place(mode) },
+            Some(Place::None) | None => self.promise(visitor, promise, arrived),
+        }
+    }
+
+    /// One join. A promise that the store does not believe (its history is older than that) joins at the end.
+    async fn join(&self, visitor: VisitorId, promised: Option<Score>, may_enter: bool) -> Option<Place> {
+        let proof = promised.map(|score| Proof { score, issued_at_ms: PROMISE });
+        let mut arrival = Arrival { visitor, proof, may_enter };
+        loop {
+            match self.queue.join(&[arrival]).await {
+                Ok(places) if places.first() == Some(&Place::None) && arrival.proof.is_some() => arrival.proof = None,
+                Ok(places) => return places.first().copied(),
+                Err(error) => {
+                    self.store_failed(&error);
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Keeps the promise a visitor holds already: the first one decides the order.
+    fn promise(&self, visitor: VisitorId, held: Option<Claims>, score: Score) -> Turn {
+        match held {
+            Some(claims) if claims.score != NO_SCORE || score == NO_SCORE => Turn::held(Standing::Promised, claims),
+            _ => {
+                let claims = Claims { iat: PROMISE, ..self.queue_claims(visitor, score) };
+                Turn::given(Standing::Promised, claims)
+            }
+        }
+    }
+
+    fn without_place(&self, mode: Mode) -> Turn {
+        let standing = match mode {
+            Mode::SoldOut | Mode::Closed => Standing::NotOpen(mode),
+            Mode::Scheduled | Mode::Open | Mode::Paused => Standing::NotQueued,
+        };
+        Turn { standing, queue: None, is_new: false }
+    }
+
+    fn queue_claims(&self, visitor: VisitorId, score: Score) -> Claims {
+        let view = self.view();
+        let now = view.now_ms(&*self.clock) / 1_000;
+        Claims {
+            typ: TokenType::Queue,
+            room: self.name().clone(),
+            sub: visitor,
+            score,
+            iat: now,
+            exp: now.saturating_add(self.config.queue_token_ttl.as_secs()),
+            epoch: view.snapshot.epoch,
+            called_ms: None,
+            admitted_ms: None,
+        }
+    }
+
+    /// Remembers for one grace that the store has no place for `visitor`.
+    pub(super) fn has_no_place(&self, visitor: VisitorId, now_ms: u64) {
+        let grace_ms = u64::try_from(self.config.policy.grace.as_millis()).unwrap_or(u64::MAX);
+        self.expired.insert(visitor, now_ms.saturating_add(grace_ms), now_ms);
+    }
+}
+
+fn proof_of(claims: &Claims) -> Proof {
+    Proof { score: claims.score, issued_at_ms: claims.iat.saturating_mul(1_000) }
+}
+
+impl Turn {
+    /// The visitor holds the token already.
+    fn held(standing: Standing, claims: Claims) -> Self {
+        Self { standing, queue: Some(claims), is_new: false }
+    }
+
+    /// The visitor is given the token now.
+    fn given(standing: Standing, claims: Claims) -> Self {
+        Self { standing, queue: Some(claims), is_new: true }
+    }
+
+    /// The visitor's order for the status document, if the token says one.
+    pub(super) fn score(&self) -> Option<Score> {
+        self.queue.as_ref().map(|claims| claims.score).filter(|score| *score != NO_SCORE)
+    }
+
+    /// How many wait before the visitor, as far as `view` knows.
+    pub(super) fn ahead(&self, view: &View) -> Option<u64> {
+        match self.standing {
+            Standing::Called { .. } => Some(0),
+            Standing::Promised | Standing::Waiting => self.score().map(|score| view.snapshot.sketch.ahead_of(score)),
+            _ => None,
+        }
+    }
+}

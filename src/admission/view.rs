@@ -1,0 +1,100 @@
+//! A snapshot with what the node adds to it: when it was taken by the node's own clock, and the pace.
+
+use super::flow::Flow;
+use crate::{
+    clock::Clock,
+    queue::{Mode, Snapshot},
+};
+
+/// What a node knows of a room.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// The store's word.
+    pub snapshot: Snapshot,
+    /// The node's clock when it asked, microseconds since the epoch.
+    pub asked_at_micros: u64,
+    /// The pace of late.
+    pub flow: Flow,
+}
+
+/// A snapshot older than this says more about the store than about the room.
+const STALE_AFTER_MS: u64 = 2_000;
+
+impl View {
+    /// The store's time now, by the node's clock. Never behind the store's own, because it counts from when the
+    /// snapshot was asked for: a token checked against it never outlives its slot.
+    pub fn now_ms(&self, clock: &dyn Clock) -> u64 {
+        self.snapshot.now_ms.saturating_add(self.age_ms(clock))
+    }
+
+    /// How old the snapshot is.
+    pub fn age_ms(&self, clock: &dyn Clock) -> u64 {
+        clock.unix_micros().saturating_sub(self.asked_at_micros) / 1_000
+    }
+
+    /// Whether the store has not been heard of for a while.
+    pub fn is_stale(&self, clock: &dyn Clock) -> bool {
+        self.age_ms(clock) > STALE_AFTER_MS
+    }
+
+    /// What the room does at `now_ms`: a schedule may have come since the snapshot.
+    pub fn mode(&self, now_ms: u64) -> Mode {
+        match (self.snapshot.mode, self.snapshot.opens_at_ms) {
+            (Mode::Scheduled, Some(opens_at_ms)) if opens_at_ms <= now_ms => Mode::Open,
+            (mode, _) => mode,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::{
+        clock::ManualClock,
+        queue::{RankSketch, Score},
+    };
+
+    /// An open room with nobody in it.
+    pub(crate) fn snapshot() -> Snapshot {
+        Snapshot {
+            now_ms: 1_700_000_000_000,
+            since_ms: 1_699_999_000_000,
+            settle_until_ms: 0,
+            epoch: 1,
+            mode: Mode::Open,
+            opens_at_ms: None,
+            capacity: 10,
+            rate: 5.0,
+            line: 0,
+            called: 0,
+            inside: 0,
+            watermark: Score(0),
+            sketch: RankSketch::default(),
+            joined_total: 0,
+            called_total: 0,
+            admitted_total: 0,
+            no_shows_total: 0,
+        }
+    }
+
+    #[test]
+    fn keeps_the_stores_time_and_notices_when_it_is_old() {
+        let clock = ManualClock::at(5_000_000_000);
+        let view = View { snapshot: snapshot(), asked_at_micros: 5_000_000_000, flow: Flow::default() };
+        clock.advance(std::time::Duration::from_millis(1_500));
+        assert_eq!(view.now_ms(&clock), 1_700_000_001_500);
+        assert!(!view.is_stale(&clock));
+        clock.advance(std::time::Duration::from_millis(1_000));
+        assert!(view.is_stale(&clock));
+    }
+
+    #[test]
+    fn opens_by_itself_when_the_schedule_has_come() {
+        let mut snapshot = snapshot();
+        snapshot.mode = Mode::Scheduled;
+        snapshot.opens_at_ms = Some(1_700_000_005_000);
+        let view = View { snapshot, asked_at_micros: 0, flow: Flow::default() };
+        assert_eq!(view.mode(1_700_000_004_999), Mode::Scheduled);
+        assert_eq!(view.mode(1_700_000_005_000), Mode::Open);
+    }
+}

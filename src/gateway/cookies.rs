@@ -1,0 +1,76 @@
+//! The gateway's two cookies, read from raw bytes and written.
+
+use http::{HeaderMap, HeaderValue, header::COOKIE};
+
+use super::Peer;
+use crate::{admission::LiveRoom, queue::RoomName, tokens::Claims};
+
+/// Name of the cookie that holds the queue token.
+pub fn queue_name(room: &RoomName) -> String {
+    format!("stanchion_q_{room}")
+}
+
+/// Name of the cookie that holds the session token.
+pub fn session_name(room: &RoomName) -> String {
+    format!("stanchion_s_{room}")
+}
+
+/// Every value given for `name`, over all `Cookie` lines. Works on bytes, so that another cookie's junk hides nothing.
+pub fn values<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item = &'a str> {
+    let pairs = headers.get_all(COOKIE).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
+    pairs.filter_map(move |pair| {
+        let value = pair.trim_ascii_start().strip_prefix(name.as_bytes())?.trim_ascii_start().strip_prefix(b"=")?;
+        let value = value.trim_ascii();
+        let value = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
+        str::from_utf8(value).ok()
+    })
+}
+
+/// Whether a request carries any cookie of `room`, genuine or not.
+pub fn has_any(headers: &HeaderMap, room: &RoomName) -> bool {
+    let has = |name: String| values(headers, &name).next().is_some();
+    has(queue_name(room)) || has(session_name(room))
+}
+
+/// `Set-Cookie` for a queue token.
+pub fn queue(room: &LiveRoom, claims: &Claims, peer: Peer) -> Option<HeaderValue> {
+    set(room, &queue_name(room.name()), claims, peer)
+}
+
+/// `Set-Cookie` for a session token.
+pub fn session(room: &LiveRoom, claims: &Claims, peer: Peer) -> Option<HeaderValue> {
+    set(room, &session_name(room.name()), claims, peer)
+}
+
+/// The `Set-Cookie` lines that remove both cookies.
+pub fn clear(room: &LiveRoom, peer: Peer) -> impl Iterator<Item = HeaderValue> {
+    [queue_name(room.name()), session_name(room.name())]
+        .into_iter()
+        .filter_map(move |name| line(room, &name, "", 0, peer))
+}
+
+fn set(room: &LiveRoom, name: &str, claims: &Claims, peer: Peer) -> Option<HeaderValue> {
+    let lives = claims.exp.saturating_sub(room.now_ms() / 1_000);
+    line(room, name, &room.keyring().mint(claims), lives, peer)
+}
+
+/// `None` only for a configured domain that no header can hold.
+fn line(room: &LiveRoom, name: &str, value: &str, max_age: u64, peer: Peer) -> Option<HeaderValue> {
+    let domain = room.config().cookie_domain.as_ref().map_or(String::new(), |domain| format!("; Domain={domain}"));
+    let secure = if peer.tls { "; Secure" } else { "" };
+    let line = format!("{name}={value}; Path=/; Max-Age={max_age}; HttpOnly; SameSite=Lax{secure}{domain}");
+    HeaderValue::try_from(line).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn junk_beside_ours_hides_nothing() {
+        let mut headers = HeaderMap::new();
+        headers.append(COOKIE, HeaderValue::from_bytes(b"junk=\xff; ours=1;x; ours = \"2\" ;oursandmore=3").unwrap());
+        headers.append(COOKIE, HeaderValue::from_bytes(b"ours=\xff; ours=4").unwrap());
+        assert_eq!(values(&headers, "ours").collect::<Vec<_>>(), ["1", "2", "4"]);
+    }
+}

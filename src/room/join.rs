@@ -1,0 +1,72 @@
+//! Taking a place.
+
+use axum::{
+    extract::{Path, State},
+    response::Response,
+};
+use http::StatusCode;
+use serde::Serialize;
+
+use super::{
+    Shared,
+    visitor::{self, Visitor},
+};
+use crate::{
+    admission::{LiveRoom, Standing, StatusDocument, Turn},
+    gateway::{identity, problem::Problem, respond},
+};
+
+/// The status document, with tokens for apps that keep no cookies.
+#[derive(Debug, Serialize)]
+struct Joined {
+    #[serde(flatten)]
+    status: StatusDocument,
+    queue_token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_token: Option<String>,
+}
+
+/// Takes a place. Whoever has one keeps it; whoever lost theirs to absence joins anew, at the end.
+pub(super) async fn join(
+    State(shared): Shared,
+    Path(room): Path<String>,
+    visitor: Visitor,
+) -> Result<Response, Problem> {
+    let room = shared.room(&room)?;
+    let known = identity::identify(room, &visitor.headers);
+    let turn = match known.session {
+        Some(session) => Turn { standing: Standing::Admitted(Box::new(session)), queue: known.queue, is_new: false },
+        None => room.join_again(known.queue).await,
+    };
+    let is_in = matches!(turn.standing, Standing::Admitted(_));
+    if respond::prefers_html(&visitor.headers) {
+        let to = visitor.to(&shared.prefix);
+        let page = if is_in { to.to_owned() } else { page_address(&shared.prefix, room, to) };
+        return Ok(visitor::see_other(&page, room, &turn, visitor.peer));
+    }
+    let joined = Joined {
+        status: visitor.document(room, &turn, &shared.prefix),
+        queue_token: turn.queue.as_ref().map(|claims| room.keyring().mint(claims)),
+        session_token: match &turn.standing {
+            Standing::Admitted(session) => Some(room.keyring().mint(session)),
+            _ => None,
+        },
+    };
+    let waits = matches!(turn.standing, Standing::Waiting | Standing::Promised | Standing::Called { .. });
+    let status = if waits { StatusCode::ACCEPTED } else { StatusCode::OK };
+    let text = serde_json::to_string(&joined).unwrap_or_default();
+    Ok(visitor::json(status, text, room, &turn, visitor.peer))
+}
+
+/// The waiting page for someone who wants to go to `to`.
+fn page_address(prefix: &str, room: &LiveRoom, to: &str) -> String {
+    let mut query = String::new();
+    for byte in to.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'_' | b'.' | b'~') {
+            query.push(char::from(byte));
+        } else {
+            query.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    format!("{prefix}/{}?to={query}", room.name())
+}
