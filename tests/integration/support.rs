@@ -1,5 +1,8 @@
 //! What the stories share: real servers that stop with the test.
 
+pub mod http;
+pub mod origin;
 pub mod program;
 pub mod redis_server;
 pub mod visitor;
+pub mod wire;
