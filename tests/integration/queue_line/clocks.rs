@@ -37,7 +37,7 @@ async fn a_clock_that_steps_back_neither_reorders_nor_stops_the_line(world: Worl
     let now = world.snapshot().await;
     assert!(now.now_ms > before_ms);
     assert_eq!(now.no_shows_total, 0);
-    world.pass_while_present(Duration::from_secs(120), &crowd).await;
+    world.pass_while_present(Duration::from_mins(2), &crowd).await;
     assert_eq!(world.snapshot().await.now_ms, world.now_ms(), "right again in the end");
 }
 
@@ -47,7 +47,7 @@ async fn a_clock_that_steps_forward_expires_nobody_in_the_line(world: World) {
         world.wait_in_line(visitor(number)).await;
     }
     world.call_all().await;
-    world.clock.advance(Duration::from_secs(3_600));
+    world.clock.advance(Duration::from_hours(1));
     world.queue.sweep().await.unwrap();
     assert!(is_called(world.look(visitor(0)).await));
     assert_eq!(world.snapshot().await.line, 2);
@@ -59,7 +59,7 @@ async fn an_outage_costs_nobody_the_place_or_the_call(world: World) {
         world.wait_in_line(visitor(number)).await;
     }
     assert_eq!(world.call_all().await, 2);
-    world.clock.advance(Duration::from_secs(900));
+    world.clock.advance(Duration::from_mins(15));
     // The first node to come back only calls; the claim of one visitor arrives before any sweep.
     world.call_all().await;
     assert!(is_inside(world.claim(visitor(0)).await));
@@ -82,7 +82,7 @@ async fn a_pause_is_not_caught_up(world: World) {
         world.wait_in_line(*visitor).await;
     }
     assert_eq!(world.call_all().await, 3);
-    world.clock.advance(Duration::from_secs(60));
+    world.clock.advance(Duration::from_mins(1));
     assert_eq!(world.call_all().await, 3);
     world.clock.advance(Duration::from_millis(100));
     assert_eq!(world.call_all().await, 2);

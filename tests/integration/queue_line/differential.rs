@@ -57,7 +57,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(16) })]
 
     #[test]
-    fn both_engines_tell_the_same_story(steps in steps(250)) {
+    fn both_engines_tell_the_same_story(steps in steps(150)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let here = World::in_process().configured(tight()).await;

@@ -8,7 +8,7 @@ use stanchion::{
     queue::{Place, Policy, Score, VisitorId},
 };
 
-use super::world::{World, policy, visitor};
+use super::world::{World, policy, visitor, visitors};
 
 const VISITORS: u32 = 25;
 
@@ -117,14 +117,15 @@ impl Witness {
         }
     }
 
+    async fn everybody(&self) -> Vec<(VisitorId, Place)> {
+        let everybody = visitors(0..VISITORS);
+        let places = self.world.look_at(&everybody).await;
+        everybody.into_iter().zip(places).collect()
+    }
+
     async fn waiting(&self) -> Vec<(VisitorId, Score)> {
-        let mut waiting = Vec::new();
-        for number in 0..VISITORS {
-            if let Place::Waiting { score } = self.world.look(visitor(number)).await {
-                waiting.push((visitor(number), score));
-            }
-        }
-        waiting
+        let score = |place| if let Place::Waiting { score } = place { Some(score) } else { None };
+        self.everybody().await.into_iter().filter_map(|(who, place)| Some((who, score(place)?))).collect()
     }
 
     /// G3: whoever of `before` was called came before everyone who is present and still waits, and nobody who went
@@ -152,8 +153,8 @@ impl Witness {
         assert!(occupied <= u64::from(self.policy.capacity).max(self.occupied), "{occupied} of {}", now.capacity);
         self.occupied = occupied;
         let (mut line, mut inside, mut called) = (0, 0, 0);
-        for number in 0..VISITORS {
-            match self.world.look(visitor(number)).await {
+        for (_, place) in self.everybody().await {
+            match place {
                 Place::Waiting { .. } => line += 1,
                 Place::Inside { .. } => inside += 1,
                 Place::Called { .. } => called += 1,
@@ -166,10 +167,10 @@ impl Witness {
     /// G2: in any window.
     fn rate_holds(&self) {
         for (first, start) in self.admissions_us.iter().enumerate() {
-            for (last, end) in self.admissions_us.iter().enumerate().skip(first) {
+            for (count, end) in (1_u32..).zip(&self.admissions_us[first..]) {
                 let window = Duration::from_micros(end - start).as_secs_f64();
                 let allowed = self.policy.rate * window + f64::from(self.policy.burst);
-                assert!((last - first + 1) as f64 <= allowed + 1e-6, "{} in {window} s", last - first + 1);
+                assert!(f64::from(count) <= allowed + 1e-6, "{count} in {window} s");
             }
         }
     }
@@ -193,7 +194,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn guarantees_hold_in_process(steps in steps(120)) {
+    fn guarantees_hold_in_process(steps in steps(80)) {
         play(&steps, false);
     }
 }
@@ -202,7 +203,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(8) })]
 
     #[test]
-    fn guarantees_hold_on_redis(steps in steps(120)) {
+    fn guarantees_hold_on_redis(steps in steps(80)) {
         play(&steps, true);
     }
 }
@@ -213,12 +214,12 @@ async fn admissions_never_outrun_the_rate(world: World) {
     let world = world.configured(policy.clone()).await;
     let mut witness = Witness { world, policy, last_seen_ms: BTreeMap::new(), admissions_us: Vec::new(), occupied: 0 };
     let mut next = 0;
-    for tick in 0_u32..600 {
+    for tick in 0_u32..300 {
         // Two waves, the second after a minute in which nothing happened.
-        if tick == 300 {
-            witness.world.pass(Duration::from_secs(60)).await;
+        if tick == 150 {
+            witness.world.pass(Duration::from_mins(1)).await;
         }
-        if tick % 300 < 40 {
+        if tick % 150 < 40 {
             for _ in 0..4 {
                 let place = witness.world.arrive(visitor(next), None, true).await;
                 witness.note(place);
@@ -236,7 +237,7 @@ async fn admissions_never_outrun_the_rate(world: World) {
         witness.world.clock.advance(Duration::from_millis(100));
     }
     witness.rate_holds();
-    assert!(witness.admissions_us.len() > 150, "only {} admitted", witness.admissions_us.len());
+    assert!(witness.admissions_us.len() > 100, "only {} admitted", witness.admissions_us.len());
 }
 
 super::on_both_engines!(admissions_never_outrun_the_rate);

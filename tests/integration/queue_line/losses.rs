@@ -54,7 +54,7 @@ async fn order_and_sessions_survive_a_flush(world: World) {
 
     // They come back in any order, by poll, by reload, by claim; strangers come between them.
     let (mut by_poll, mut later) = (Vec::new(), Vec::new());
-    for (turn, Token { visitor, proof }) in tokens.iter().rev().enumerate() {
+    for (turn, Token { visitor, proof }) in (0..).zip(tokens.iter().rev()) {
         match turn % 3 {
             0 => by_poll.push((*visitor, *proof)),
             1 => assert_eq!(world.arrive(*visitor, Some(*proof), true).await, Place::Waiting { score: proof.score }),
@@ -64,7 +64,7 @@ async fn order_and_sessions_survive_a_flush(world: World) {
             }
         }
         if turn % 10 == 0 {
-            later.push(score(world.arrive(super::world::visitor(500 + turn as u32), None, true).await));
+            later.push(score(world.arrive(super::world::visitor(500 + turn), None, true).await));
         }
     }
     let places = world.queue.seen(&by_poll).await.unwrap();
@@ -137,7 +137,7 @@ async fn a_visitor_with_session_and_place_keeps_the_session(world: World) {
     let queue_proof = Proof { score: Score(super::world::START_US), issued_at_ms: issued_ms };
     lose_and_configure(&mut world, &policy()).await;
     score(world.arrive(visitor(1), Some(queue_proof), true).await);
-    let ttl = Duration::from_secs(60);
+    let ttl = Duration::from_mins(1);
     let place = world.queue.renew(visitor(1), issued_ms, issued_ms + 600_000, ttl, u64::MAX).await.unwrap();
     assert!(is_inside(place));
     let now = world.snapshot().await;

@@ -74,11 +74,11 @@ async fn nobody_is_admitted_twice_by_nodes_that_race() {
     }
     let crowd: Vec<Arrival> = (0..100).map(newcomer).collect();
     nodes[0].join(&crowd).await.unwrap();
-    let runs = (0..30).map(|run| nodes[run % 3].call(7));
+    let runs = nodes.iter().cycle().take(30).map(|node| node.call(7));
     let called: u32 = futures_util::future::join_all(runs).await.into_iter().map(|run| run.unwrap().called).sum();
     assert_eq!(called, capacity);
-    let claims = (0..300).map(|turn| nodes[turn % 3].claim(visitor(turn as u32 / 3), None));
+    let claims = (0..100).flat_map(|number| nodes.iter().map(move |node| node.claim(visitor(number), None)));
     let places = futures_util::future::join_all(claims).await;
     let fresh = places.into_iter().filter(|place| matches!(place, Ok(Place::Inside { fresh: true, .. }))).count();
-    assert_eq!(fresh as u32, capacity);
+    assert_eq!(fresh, 10);
 }

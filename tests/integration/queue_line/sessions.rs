@@ -13,7 +13,7 @@ super::on_both_engines!(
     lowering_the_capacity_ejects_nobody,
 );
 
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 
 async fn renew(world: &World, visitor: VisitorId, ttl: Duration, not_after_ms: u64) -> Place {
     let now_ms = world.now_ms();

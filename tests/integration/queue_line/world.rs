@@ -30,7 +30,10 @@ impl World {
     pub async fn on_redis() -> Self {
         let (clock, redis) = (ManualClock::at(START_US), RedisServer::start());
         let client = redis::Client::open(redis.url()).unwrap();
-        let connection = client.get_multiplexed_async_connection().await.unwrap();
+        let connection = {
+            let patient = redis::AsyncConnectionConfig::new().set_response_timeout(Some(Duration::from_secs(30)));
+            client.get_multiplexed_async_connection_with_config(&patient).await.unwrap()
+        };
         let engine = RedisOnOurClock { connection, clock: clock.clone() };
         Self { queue: Queue::new(Arc::new(engine), &room()), clock, redis: Some(redis) }
     }
@@ -63,13 +66,13 @@ impl World {
         }
     }
 
-    /// As [`World::pass`], with these visitors polling all along.
+    /// As [`World::pass`], with these visitors polling every 20 s, and at the end.
     pub async fn pass_while_present(&self, duration: Duration, visitors: &[VisitorId]) {
+        let entries: Vec<_> = visitors.iter().map(|visitor| (*visitor, never_believed())).collect();
         let mut left = duration;
         while !left.is_zero() {
-            let step = left.min(Duration::from_secs(1));
+            let step = left.min(Duration::from_secs(20));
             self.pass(step).await;
-            let entries: Vec<_> = visitors.iter().map(|visitor| (*visitor, never_believed())).collect();
             self.queue.seen(&entries).await.unwrap();
             left -= step;
         }
@@ -87,7 +90,13 @@ impl World {
     /// Where they stand, without changing it: a repeat join of someone in the line only reads, and a join with a
     /// proof that is not believed gives no new place.
     pub async fn look(&self, visitor: VisitorId) -> Place {
-        self.arrive(visitor, Some(never_believed()), false).await
+        self.look_at(&[visitor]).await[0]
+    }
+
+    /// [`World::look`] at many at once.
+    pub async fn look_at(&self, visitors: &[VisitorId]) -> Vec<Place> {
+        let look = |visitor: &VisitorId| Arrival { visitor: *visitor, proof: Some(never_believed()), may_enter: false };
+        self.queue.join(&visitors.iter().map(look).collect::<Vec<_>>()).await.unwrap()
     }
 
     pub async fn claim(&self, visitor: VisitorId) -> Place {
@@ -118,9 +127,9 @@ pub fn policy() -> Policy {
         rate: 1_000.0,
         burst: 1_000,
         claim_window: Duration::from_secs(30),
-        session_ttl: Duration::from_secs(600),
+        session_ttl: Duration::from_mins(10),
         absent_after: Duration::from_secs(90),
-        grace: Duration::from_secs(300),
+        grace: Duration::from_mins(5),
         opens_at_ms: None,
     }
 }
