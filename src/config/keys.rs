@@ -27,7 +27,7 @@ pub enum KeysError {
     },
     /// One of the keys is broken.
     #[error(
-        "{place} is not a key: write an even number of hex digits, at least {} of them (`openssl rand -hex 32` makes one)",
+        "{place} is not a key: write an even number of hex digits, at least {} of them (`stanchion keygen` makes one)",
         SigningKey::MIN_SECRET_BYTES * 2
     )]
     BadKey {
@@ -35,7 +35,7 @@ pub enum KeysError {
         place: String,
     },
     /// There is no key at all.
-    #[error("{place} holds no key: `openssl rand -hex 32` makes one; a key file that is absent is created")]
+    #[error("{place} holds no key: `stanchion keygen` makes one; a key file that is absent is created")]
     NoKey {
         /// Where one was looked for.
         place: String,
@@ -48,7 +48,7 @@ pub enum KeysError {
 pub fn load_or_create(path: &Path) -> Result<(Keyring, bool), KeysError> {
     let failed = |action| move |source| KeysError::Io { action, path: path.to_owned(), source };
     let absent = !fs::exists(path).map_err(failed("look for"))?;
-    let created = absent && create(path).map_err(failed("create"))?;
+    let created = absent && create(path, &first_file()).map_err(failed("create"))?;
     let text = fs::read_to_string(path).map_err(failed("read"))?;
     warn_if_shared(path);
     let lines = text.lines().enumerate().map(|(index, line)| {
@@ -74,15 +74,32 @@ fn keyring<'a>(keys: impl Iterator<Item = (String, &'a str)>, whole: &str) -> Re
     Ok(Keyring::new(current, keys.collect::<Result<_, _>>()?))
 }
 
-/// Makes the file with one new key. Returns `false` when another process made it first: its key is the one to use.
-fn create(path: &Path) -> io::Result<bool> {
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+fn first_file() -> String {
+    format!("# Signs queue and session tokens. The first line signs, further lines still verify.\n{}\n", generate())
+}
+
+/// A new random secret in hex, as a key file holds it.
+pub fn generate() -> String {
+    let secret: [u8; SigningKey::MIN_SECRET_BYTES] = rand::random();
+    secret.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
+}
+
+/// Writes a secret to a new file that only its owner can read. A file that is there is an error and stays as it is.
+pub fn write_secret(path: &Path, secret: &str) -> Result<(), KeysError> {
+    match create(path, &format!("{secret}\n")) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(error) => Err(error),
+    }
+    .map_err(|source| KeysError::Io { action: "create", path: path.to_owned(), source })
+}
+
+/// Makes a private file with this text, whole or not at all. Returns `false` when another process made it first.
+fn create(path: &Path, text: &str) -> io::Result<bool> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
     let draft = directory.join(format!(".keys-{:016x}", rand::random::<u64>()));
-    let outcome = write_draft(&draft).and_then(|()| {
+    let outcome = write_draft(&draft, text).and_then(|()| {
         // A link, unlike a rename, never replaces a file that is there, so two first starts agree on one key.
         match fs::hard_link(&draft, path) {
             Ok(()) => fs::File::open(directory)?.sync_all().map(|()| true),
@@ -90,16 +107,12 @@ fn create(path: &Path) -> io::Result<bool> {
             Err(error) => Err(error),
         }
     });
-    fs::remove_file(&draft).or_else(|error| if outcome.is_err() { Ok(()) } else { Err(error) })?;
-    outcome
+    let removed = fs::remove_file(&draft);
+    outcome.and_then(|created| removed.map(|()| created))
 }
 
-fn write_draft(draft: &Path) -> io::Result<()> {
+fn write_draft(draft: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(draft)?;
-    let secret: [u8; SigningKey::MIN_SECRET_BYTES] = rand::random();
-    let mut text = String::from("# Signs queue and session tokens. First line signs, further lines still verify.\n");
-    text.extend(secret.iter().map(|byte| format!("{byte:02x}")));
-    text.push('\n');
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }

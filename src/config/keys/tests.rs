@@ -68,7 +68,7 @@ fn several_keys_comments_and_blank_lines_are_read_in_order() {
 fn a_broken_line_is_named_without_its_text() {
     for broken in ["xyz", &KEY_A[..62], &KEY_A[..63], &format!("{KEY_A}é"), &format!("{KEY_A} {KEY_B}")] {
         let error = loaded(&format!("{KEY_A}\n# a comment\n{broken}\n")).unwrap_err();
-        assert!(error.starts_with("line 3 of ") && error.contains("openssl rand -hex 32"), "{error}");
+        assert!(error.starts_with("line 3 of ") && error.contains("stanchion keygen"), "{error}");
         assert!(!error.contains(broken), "{error}");
     }
     let error = from_env_value(&format!("{KEY_A},,")).unwrap_err().to_string();
@@ -79,6 +79,20 @@ fn a_broken_line_is_named_without_its_text() {
 fn no_key_at_all_is_said_so() {
     assert!(loaded("# nothing\n\n").unwrap_err().contains("holds no key"));
     assert!(from_env_value(" ").unwrap_err().to_string().contains("holds no key"));
+}
+
+#[test]
+fn a_generated_secret_is_a_key_and_is_written_once() {
+    let secret = generate();
+    assert_eq!((secret.len(), from_env_value(&secret).unwrap().ids()), (64, vec![id_of(&secret)]));
+    assert_ne!(secret, generate());
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("secret");
+    write_secret(&path, &secret).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let error = write_secret(&path, "another").unwrap_err().to_string();
+    assert!(error.starts_with("cannot create the key file"), "{error}");
+    assert_eq!(fs::read_to_string(&path).unwrap().trim(), secret);
 }
 
 #[test]
