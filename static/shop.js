@@ -73,7 +73,7 @@
 
   function enter(next) {
     mode = next;
-    for (const [id, when] of [['choose', 'choose'], ['held', 'held'], ['away', 'away']]) byId(id).hidden = next !== when;
+    for (const [id, when] of [['choose', 'choose'], ['bar', 'choose'], ['held', 'held'], ['away', 'away']]) byId(id).hidden = next !== when;
     const at = { choose: 0, held: 1, away: -1 }[next];
     [...byId('steps').children].forEach((step, index) => {
       step.classList.toggle('done', index < at);
