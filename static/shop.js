@@ -319,7 +319,8 @@
           working(false);
           return gone('Your time ran out, and the tickets went back on sale. Nothing was charged.');
         }
-        if (status !== 409 && status !== 429 && status < 500) {
+        // 409 with Retry-After: the first try is still being worked on.
+        if (status < 500 && status !== 429 && !(status === 409 && retryAfter)) {
           working(false);
           return note(data.detail || data.title || 'The order was not accepted. Nothing was charged.');
         }

@@ -24,7 +24,8 @@ pub fn waiting(state: &str, position: Option<u64>) -> Page {
     let eta = position.map(|_| json!({ "low": 600, "high": 780 }));
     let line = position.map(|at| at + 47_017);
     let opens_at_ms = (state == "scheduled").then_some(4_102_444_800_000);
-    let message = (state == "waiting").then_some("Doors open at seven.\nPlease have your card ready: payment takes two minutes.");
+    let message =
+        (state == "waiting").then_some("Doors open at seven.\nPlease have your card ready: payment takes two minutes.");
     let status = json!({
         "room": "main", "state": state, "position": position, "ahead": position.map(|at| at - 1), "line": line,
         "eta_seconds": eta, "admitted_per_minute": 412.0, "opens_at": null, "next_poll_ms": 60_000, "message": message,

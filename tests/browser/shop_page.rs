@@ -1,5 +1,6 @@
 //! Buying: choose, hold, pay, and everything that goes wrong on the way.
 
+use fantoccini::key::Key;
 use serde_json::{Value, json};
 use stanchion::box_office::{
     pages::order_page,
@@ -60,14 +61,25 @@ async fn a_buyer_chooses_holds_reloads_pays_and_has_tickets() {
     stage.json(&format!("GET {ORDER}"), 200, serde_json::to_value(order(OrderStatus::Pending)).unwrap());
     browser.until("document.getElementById('order')").await;
     browser.screenshot("flow-3-pending").await;
-    let keys: Vec<_> = stage.asked("POST /orders").into_iter().map(|(_, head)| head["idempotency-key"].clone()).collect();
+    let keys: Vec<_> =
+        stage.asked("POST /orders").into_iter().map(|(_, head)| head["idempotency-key"].clone()).collect();
     assert!(keys.len() >= 2 && keys.iter().all(|key| key == keys[0]), "{keys:?}");
 
     stage.json(&format!("GET {ORDER}"), 200, serde_json::to_value(order(OrderStatus::Confirmed)).unwrap());
     browser.until("document.querySelector('.ticket').offsetParent").await;
     assert_eq!(browser.js("document.querySelectorAll('.ticket').length").await, 2);
-    assert_eq!(browser.js("document.querySelector('.ticket .name').textContent").await, "Midsummer Night at the Old Harbour");
+    assert_eq!(
+        browser.js("document.querySelector('.ticket .name').textContent").await,
+        "Midsummer Night at the Old Harbour"
+    );
     browser.screenshot("flow-4-confirmed").await;
+    browser.cdp("Emulation.setEmulatedMedia", json!({ "media": "print" })).await;
+    assert_eq!(
+        browser.js("document.getElementById('print').offsetParent").await,
+        Value::Null,
+        "buttons are not printed"
+    );
+    browser.screenshot("flow-5-printed").await;
     assert_eq!(browser.js("sessionStorage.getItem('stanchion-hold-demo')").await, Value::Null);
     browser.close().await;
 }
@@ -94,11 +106,10 @@ async fn the_map_is_walked_with_the_keyboard_and_follows_the_sale() {
     let (stage, browser) = arrive().await;
     browser.js("document.querySelector('[value=B18]').click()").await;
     browser.js("document.querySelector('[value=B18]').focus()").await;
-    let keys = fantoccini::key::Key::Right.to_string() + &fantoccini::key::Key::Down.to_string() + " ";
-    browser.client.active_element().await.unwrap().send_keys(&keys[..keys.len() - 1]).await.unwrap();
+    let keys = Key::Right + &Key::Down.to_string();
+    browser.client.active_element().await.unwrap().send_keys(&keys).await.unwrap();
     assert_eq!(browser.js("document.activeElement.value").await, "C19");
-    let state = browser.js("document.activeElement.dataset.s").await;
-    assert_eq!(state, "sold", "the test's hall has this seat sold");
+    assert_eq!(browser.js("document.activeElement.dataset.s").await, "sold", "the keyboard reaches every seat");
     assert_eq!(browser.js("document.querySelectorAll('#map [tabindex=\"0\"]').length").await, 1);
 
     let mut later = event();

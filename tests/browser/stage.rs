@@ -21,7 +21,10 @@ use stanchion::{
     embed::Asset,
     pages,
 };
-use tokio::net::TcpListener;
+use tokio::{
+    net::TcpListener,
+    time::{Duration, Instant, sleep},
+};
 
 /// What the server answers next, by `METHOD /path`; and what it was asked.
 #[derive(Default)]
@@ -42,8 +45,14 @@ impl Stage {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let stage = Self { script: Arc::default(), address: listener.local_addr().unwrap() };
         let router = Router::new()
-            .route("/__room/assets/{file}", get(|Path(file): Path<String>| async move { asset(pages::assets::find(&file)) }))
-            .route("/box-office/assets/{file}", get(|Path(file): Path<String>| async move { asset(shop::asset(&file)) }))
+            .route(
+                "/__room/assets/{file}",
+                get(|Path(file): Path<String>| async move { asset(pages::assets::find(&file)) }),
+            )
+            .route(
+                "/box-office/assets/{file}",
+                get(|Path(file): Path<String>| async move { asset(shop::asset(&file)) }),
+            )
             .fallback(answer)
             .with_state(stage.clone());
         tokio::spawn(serve(listener, router));
@@ -72,10 +81,24 @@ impl Stage {
         self.json(&format!("GET {path}"), 200, serde_json::to_value(view).unwrap());
     }
 
+    /// Waits until `what` was asked for so many times.
+    pub async fn until_asked(&self, what: &str, times: usize) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while self.asked(what).len() < times {
+            assert!(Instant::now() < deadline, "{what} was asked for {} times only", self.asked(what).len());
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
     /// Bodies and headers of the requests for `what` so far.
     pub fn asked(&self, what: &str) -> Vec<(String, HeaderMap)> {
         let script = self.script.lock().unwrap();
-        script.asked.iter().filter(|(name, ..)| name == what).map(|(_, body, head)| (body.clone(), head.clone())).collect()
+        script
+            .asked
+            .iter()
+            .filter(|(name, ..)| name == what)
+            .map(|(_, body, head)| (body.clone(), head.clone()))
+            .collect()
     }
 }
 

@@ -36,7 +36,9 @@ impl Browser {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .expect("chromedriver is not installed: apt-get install chromium chromium-driver, or run tests/run, which does");
+            .expect(
+                "chromedriver is not installed: apt-get install chromium chromium-driver, or run tests/run, which does",
+            );
         let client = connect(port, profile.path().display()).await;
         let browser = Self { client, driver, port, _profile: profile };
         browser.view(width, height, dark).await;
@@ -95,7 +97,7 @@ impl Browser {
         self.client.find(Locator::Css(selector)).await.unwrap().click().await.unwrap();
     }
 
-    /// One command of the Chrome DevTools protocol.
+    /// One command of Chromium's developer tools.
     pub async fn cdp(&self, command: &str, params: Value) -> Value {
         let session = self.client.session_id().await.unwrap().unwrap();
         let body = json!({ "cmd": command, "params": params }).to_string();

@@ -58,9 +58,7 @@ async fn numbers_follow_the_poll_and_never_rise_and_the_door_opens_by_itself() {
 
     let before = stage.asked(STATUS).len();
     stage.json(STATUS, 200, status("waiting", Some(99)));
-    while stage.asked(STATUS).len() < before + 2 {
-        tokio::task::yield_now().await;
-    }
+    stage.until_asked(STATUS, before + 3).await;
     browser.until("document.querySelector('[data-f=position]').textContent === '31'").await;
 
     let mut admitted = status("admitted", None);
@@ -77,7 +75,11 @@ async fn an_outage_is_told_and_survived() {
     stage.json(STATUS, 502, json!({ "title": "gone" }));
     browser.client.goto(&stage.url("/shop")).await.unwrap();
     browser.until("!document.getElementById('net').hidden").await;
-    assert_eq!(browser.js("document.querySelector('[data-f=position]').textContent").await, "40", "the last known place stays");
+    assert_eq!(
+        browser.js("document.querySelector('[data-f=position]').textContent").await,
+        "40",
+        "the last known place stays"
+    );
     stage.json(STATUS, 200, status("waiting", Some(7)));
     browser.until("document.getElementById('net').hidden && document.title.startsWith('7 ')").await;
     browser.close().await;
