@@ -50,11 +50,19 @@ use tally::Tally;
 use verdict::{Evidence, Known, judge};
 use visitor::World;
 
-/// Plays `plan` and judges what happened. Dropping the future ends every visitor.
+/// Plays `plan`, with progress on the terminal, and judges what happened. Dropping the future ends every visitor.
 ///
 /// # Errors
 /// When the rehearsal cannot be played at all; a broken guarantee is part of the [`Report`].
-pub async fn play(plan: Plan, progress: &dyn Progress) -> Result<Report, RehearseError> {
+pub async fn play(plan: Plan) -> Result<Report, RehearseError> {
+    play_showing(plan, &*progress::terminal()).await
+}
+
+/// Like [`play`], with progress shown by `progress`.
+///
+/// # Errors
+/// As [`play`].
+pub async fn play_showing(plan: Plan, progress: &dyn Progress) -> Result<Report, RehearseError> {
     plan.check()?;
     allow_sockets(&plan)?;
     let target = Arc::new(Target::find(&plan.url).await?);

@@ -29,12 +29,14 @@ pub struct Limits {
 pub struct Audit {
     /// Tickets in all.
     pub total: u64,
-    /// Tickets nobody has.
-    pub free: u64,
-    /// Tickets held.
-    pub held: u64,
-    /// Tickets sold.
-    pub sold: u64,
+    /// Tickets nobody has, by the inventory.
+    pub free: i64,
+    /// Tickets held, by the inventory.
+    pub held: i64,
+    /// Tickets sold, by the inventory.
+    pub sold: i64,
+    /// Tickets of confirmed orders, by the ledger.
+    pub tickets_confirmed: u64,
     /// Orders by status.
     #[serde(default)]
     pub orders: BTreeMap<String, u64>,

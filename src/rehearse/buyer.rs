@@ -4,7 +4,7 @@ use std::{sync::atomic::Ordering, time::Duration};
 
 use rand::{Rng as _, RngExt as _};
 use serde::de::DeserializeOwned;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::{
     client::{Answer, Ask},
@@ -47,12 +47,26 @@ impl Visitor {
             return Shopping::Over(Outcome::LeftEarly);
         }
         let event = self.event_of(path);
-        let hold = match self.take_seats(&event).await {
-            Ok(hold) => hold,
-            Err(end) => return end,
-        };
-        let (from, to) = self.world.plan.think.clone().into_inner();
-        sleep(between(&mut self.dice, from, to)).await;
+        loop {
+            let hold = match self.take_seats(&event).await {
+                Ok(hold) => hold,
+                Err(end) => return end,
+            };
+            let lapses = Instant::now() + Duration::from_secs(hold.expires_in_seconds);
+            let (from, to) = self.world.plan.think.clone().into_inner();
+            sleep(between(&mut self.dice, from, to)).await;
+            if let Some(end) = self.settle(&hold.hold).await {
+                return end;
+            }
+            // A second of doubt: the seconds told are whole ones.
+            if Instant::now() + Duration::from_secs(1) < lapses {
+                self.world.tally.unexpected("order: the hold was over before its time");
+            }
+        }
+    }
+
+    /// Does with the hold what this person does. `None` when it ran out before it was paid.
+    async fn settle(&mut self, hold: &str) -> Option<Shopping> {
         match self.personality {
             Personality::CancelsHold => {
                 let answer = self.ask(&Ask::delete(Kind::CancelHold, &format!("/holds/{hold}"))).await;
@@ -62,13 +76,13 @@ impl Visitor {
                     self.world.tally.unexpected(&format!("cancel hold: status {answer}"));
                 }
                 self.leave().await;
-                Shopping::Over(Outcome::AbandonedHold)
+                Some(Shopping::Over(Outcome::AbandonedHold))
             }
             Personality::ForgetsHold => {
                 self.leave().await;
-                Shopping::Over(Outcome::AbandonedHold)
+                Some(Shopping::Over(Outcome::AbandonedHold))
             }
-            _ => self.pay(&hold).await,
+            _ => self.pay(hold).await,
         }
     }
 
@@ -78,7 +92,7 @@ impl Visitor {
     }
 
     /// Looks at the map and asks for seats until some are held.
-    async fn take_seats(&mut self, event: &str) -> Result<String, Shopping> {
+    async fn take_seats(&mut self, event: &str) -> Result<Hold, Shopping> {
         let wanted = self.dice.random_range(1..=2);
         let (mut odd, mut pause) = (0, Duration::from_millis(150));
         loop {
@@ -120,16 +134,16 @@ impl Visitor {
         }
     }
 
-    async fn hold(&mut self, event: &str, body: &serde_json::Value) -> Result<String, Stopped> {
+    async fn hold(&mut self, event: &str, body: &serde_json::Value) -> Result<Hold, Stopped> {
         let ask = Ask::post(Kind::Hold, &format!("/events/{event}/holds"), Some(body));
         let answer = self.inside(&ask, &[201, 409]).await?;
         if answer.status == 409 {
             return Err(Stopped::TryAgain);
         }
-        Ok(self.document::<Hold>(Kind::Hold, &answer)?.hold)
+        self.document::<Hold>(Kind::Hold, &answer)
     }
 
-    async fn pay(&mut self, hold: &str) -> Shopping {
+    async fn pay(&mut self, hold: &str) -> Option<Shopping> {
         let key = format!("{:016x}{:016x}", self.dice.next_u64(), self.dice.next_u64());
         let ask = Ask::post(Kind::Order, "/orders", Some(&serde_json::json!({ "hold": hold }))).with_key(&key);
         match self.until_final(ask).await {
@@ -142,20 +156,21 @@ impl Visitor {
                 if self.tab.person().is_inside() {
                     self.leave().await;
                 }
-                Shopping::Over(if bought { Outcome::Bought } else { Outcome::Refused })
+                Some(Shopping::Over(if bought { Outcome::Bought } else { Outcome::Refused }))
             }
             Err(end) => end,
         }
     }
 
-    /// Orders with `ask` and looks again until the order is settled.
-    async fn until_final(&mut self, mut ask: Ask) -> Result<OrderDocument, Shopping> {
+    /// Orders with `ask` and looks again until the order is settled. `Err(None)` when the hold ran out first.
+    async fn until_final(&mut self, mut ask: Ask) -> Result<OrderDocument, Option<Shopping>> {
         let (mut odd, mut pause) = (0, Duration::from_millis(400));
         loop {
-            // 409 says that the same key is being worked on just now.
-            let expected: &[u16] = if ask.kind == Kind::Order { &[202, 409] } else { &[200] };
+            // 409 says that the same key is being worked on just now, 410 that the hold ran out.
+            let expected: &[u16] = if ask.kind == Kind::Order { &[202, 409, 410] } else { &[200] };
             let step = match self.inside(&ask, expected).await {
                 Ok(answer) if answer.status == 409 => Err(Stopped::TryAgain),
+                Ok(answer) if answer.status == 410 => return Err(None),
                 Ok(answer) => self.document::<OrderDocument>(ask.kind, &answer),
                 Err(stopped) => Err(stopped),
             };
@@ -168,14 +183,14 @@ impl Visitor {
                 }
                 Err(Stopped::End(end)) => {
                     self.world.tally.unexpected("put out of the shop while paying");
-                    return Err(end);
+                    return Err(Some(end));
                 }
                 Err(Stopped::TryAgain) => odd = 0,
                 Err(Stopped::Odd) => odd += 1,
             }
             if odd >= PATIENCE {
                 self.leave().await;
-                return Err(Shopping::Over(Outcome::Failed));
+                return Err(Some(Shopping::Over(Outcome::Failed)));
             }
             sleep(around(&mut self.dice, pause)).await;
             pause = (pause * 2).min(HOPE);

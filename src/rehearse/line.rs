@@ -55,8 +55,9 @@ impl Visitor {
             } else {
                 Duration::ZERO
             };
+            self.note_late(late);
             let sent_ms = now_ms();
-            let Some(status) = self.poll().await else {
+            let Some(status) = self.poll(page).await else {
                 failures += 1;
                 if failures >= PATIENCE {
                     return InLine::Over(Outcome::Failed);
@@ -65,10 +66,10 @@ impl Visitor {
                 continue;
             };
             failures = 0;
-            if let Some(ended) = self.act_on(&status, sent_ms, page) {
+            if let Some(ended) = self.act_on(&status, page) {
                 return ended;
             }
-            self.note_wait(&status, sent_ms, late, &mut before);
+            self.note_wait(&status, sent_ms, &mut before);
             next = Duration::from_millis(status.next_poll_ms.clamp(100, 300_000));
         }
     }
@@ -103,8 +104,13 @@ impl Visitor {
         None
     }
 
-    async fn poll(&mut self) -> Option<Status> {
-        let path = self.world.plan.endpoint("status");
+    fn note_late(&self, late: Duration) {
+        let record = &mut self.tab.person().record;
+        record.late_ms = record.late_ms.max(u64::try_from(late.as_millis()).unwrap_or(u64::MAX));
+    }
+
+    async fn poll(&mut self, page: &str) -> Option<Status> {
+        let path = format!("{}?to={}", self.world.plan.endpoint("status"), in_query(page));
         self.tab.person().record.polls += 1;
         let answer = self.ask(&Ask::get(Kind::Status, &path)).await.ok()?;
         if answer.status != 200 {
@@ -118,7 +124,7 @@ impl Visitor {
         status
     }
 
-    fn act_on(&self, status: &Status, sent_ms: u64, page: &str) -> Option<InLine> {
+    fn act_on(&self, status: &Status, page: &str) -> Option<InLine> {
         match status.state.as_str() {
             "waiting" | "scheduled" | "prequeue" | "paused" => None,
             "admitted" => {
@@ -138,10 +144,7 @@ impl Visitor {
             "closed" => Some(InLine::Over(Outcome::Closed)),
             _ if self.served.is_cancelled() => Some(InLine::Admitted(page.to_owned())),
             "not_queued" if !self.tab.person().is_queued() => Some(InLine::OpenedNow),
-            "not_queued" | "expired" => {
-                tracing::debug!(state = status.state, sent_ms, "a place was lost");
-                Some(InLine::Over(Outcome::LostPlace))
-            }
+            "not_queued" | "expired" => Some(InLine::Over(Outcome::LostPlace)),
             _ => {
                 self.world.tally.unexpected("status: a state nobody knows");
                 Some(InLine::Over(Outcome::Failed))
@@ -149,7 +152,7 @@ impl Visitor {
         }
     }
 
-    fn note_wait(&self, status: &Status, sent_ms: u64, late: Duration, before: &mut Option<u64>) {
+    fn note_wait(&self, status: &Status, sent_ms: u64, before: &mut Option<u64>) {
         let mut person = self.tab.person();
         let record = &mut person.record;
         if status.state != "waiting" {
@@ -157,11 +160,16 @@ impl Visitor {
         }
         if record.returns == 0 {
             record.last_waiting_ms = record.last_waiting_ms.max(Some(sent_ms));
-            record.late_ms = record.late_ms.max(u64::try_from(late.as_millis()).unwrap_or(u64::MAX));
         }
         if let Some(position) = status.position {
             record.note_position(*before, position);
             *before = Some(position);
         }
     }
+}
+
+/// A path as the value of a query parameter (RFC 3986 §3.4).
+fn in_query(path: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
+    path.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }

@@ -75,7 +75,7 @@ pub struct Record {
     pub outcome: Outcome,
     /// The distinct visitors their tokens named; one unless something is wrong.
     pub subs: Vec<String>,
-    /// The distinct scores their tokens named.
+    /// The distinct scores their tokens named; promises made before the opening name none.
     pub scores: Vec<u64>,
     /// Got in without waiting.
     pub direct: bool,
@@ -141,7 +141,8 @@ impl Record {
         if !self.subs.contains(&claims.sub) {
             self.subs.push(claims.sub.clone());
         }
-        if !self.scores.contains(&claims.score) {
+        // A token issued at no time is a promise from before the opening: it says who, but not yet where in the line.
+        if claims.iat > 0 && !self.scores.contains(&claims.score) {
             self.scores.push(claims.score);
         }
     }

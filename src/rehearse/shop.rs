@@ -32,6 +32,7 @@ struct Seat<'a> {
 
 #[derive(Debug, Deserialize)]
 struct Count {
+    total: u32,
     free: u32,
 }
 
@@ -39,6 +40,7 @@ struct Count {
 #[derive(Debug, Deserialize)]
 pub(super) struct Hold {
     pub(super) hold: String,
+    pub(super) expires_in_seconds: u64,
 }
 
 /// `POST /orders` and `GET /orders/{order}`.
@@ -76,14 +78,15 @@ impl Event<'_> {
         if self.on_sale && standing > 0 {
             return Choice::Take(serde_json::json!({ "quantity": wanted.min(standing) }));
         }
-        let all_sold = self.seats.map.iter().all(|seat| seat.state == "sold");
-        // Held general admission does not show; an event that is still on sale may get some back.
-        let standing_may_return = self.on_sale && self.seats.map.is_empty();
-        if all_sold && !standing_may_return { Choice::NothingLeft } else { Choice::ComeBack }
+        let some_held = self.seats.map.iter().any(|seat| seat.state == "held");
+        // Held general admission does not show: as long as the event is on sale, some may come back.
+        let may_return = self.on_sale && (some_held || self.general_admission.total > 0);
+        if may_return { Choice::ComeBack } else { Choice::NothingLeft }
     }
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail")]
 mod tests {
     use super::{super::personality::dice, *};
 
@@ -92,7 +95,7 @@ mod tests {
         serde_json::from_str::<Event<'_>>(&text).unwrap().choose(2, &mut dice(1, 1))
     }
 
-    fn event(states: &[&str], standing: u32) -> serde_json::Value {
+    fn event(states: &[&str], standing: Option<u32>) -> serde_json::Value {
         let map: Vec<_> = states
             .iter()
             .enumerate()
@@ -100,16 +103,22 @@ mod tests {
             .collect();
         serde_json::json!({
             "on_sale": true, "seats": { "total": map.len(), "free": 0, "map": map },
-            "general_admission": { "total": 5, "free": standing },
+            "general_admission": { "total": standing.map_or(0, |_| 5), "free": standing.unwrap_or(0) },
         })
     }
 
     #[test]
     fn a_buyer_takes_free_seats_waits_for_held_ones_and_leaves_when_all_are_sold() {
-        assert_eq!(choose(&event(&["sold", "free", "held"], 0)), Choice::Take(serde_json::json!({ "seats": ["A1"] })));
-        assert_eq!(choose(&event(&["sold", "held"], 0)), Choice::ComeBack);
-        assert_eq!(choose(&event(&["sold", "sold"], 0)), Choice::NothingLeft);
-        assert_eq!(choose(&event(&["sold"], 1)), Choice::Take(serde_json::json!({ "quantity": 1 })));
-        assert_eq!(choose(&event(&[], 0)), Choice::ComeBack);
+        assert_eq!(
+            choose(&event(&["sold", "free", "held"], None)),
+            Choice::Take(serde_json::json!({ "seats": ["A1"] }))
+        );
+        assert_eq!(choose(&event(&["sold", "held"], None)), Choice::ComeBack);
+        assert_eq!(choose(&event(&["sold", "sold"], None)), Choice::NothingLeft);
+        let mut over = event(&["sold", "held"], None);
+        over["on_sale"] = false.into();
+        assert_eq!(choose(&over), Choice::NothingLeft);
+        assert_eq!(choose(&event(&["sold"], Some(1))), Choice::Take(serde_json::json!({ "quantity": 1 })));
+        assert_eq!(choose(&event(&["sold"], Some(0))), Choice::ComeBack);
     }
 }

@@ -1,7 +1,7 @@
 //! What all visitors count together: latencies, statuses, oddities, and who is where.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -75,15 +75,16 @@ impl Tally {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let micros = u64::try_from(took.as_micros()).unwrap_or(LONGEST_MICROS).clamp(1, LONGEST_MICROS);
         let mut answers = lock(&self.answers);
-        if !answers.contains_key(&kind) {
-            // The bounds are constants that the histogram accepts.
-            let Ok(empty) = Histogram::new_with_bounds(1, LONGEST_MICROS, 3) else { return };
-            answers.insert(kind, Answers { micros: empty, statuses: BTreeMap::new() });
-        }
-        if let Some(entry) = answers.get_mut(&kind) {
-            entry.micros.saturating_record(micros);
-            *entry.statuses.entry(status).or_default() += 1;
-        }
+        let entry = match answers.entry(kind) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                // The bounds are constants that the histogram accepts.
+                let Ok(micros) = Histogram::new_with_bounds(1, LONGEST_MICROS, 3) else { return };
+                new.insert(Answers { micros, statuses: BTreeMap::new() })
+            }
+        };
+        entry.micros.saturating_record(micros);
+        *entry.statuses.entry(status).or_default() += 1;
     }
 
     /// Notes something that must not happen. `what` holds no identifiers, so that equal things count together.

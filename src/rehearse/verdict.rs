@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::{
     audit::{Audit, Limits},
-    record::Record,
+    record::{Record, Session},
     redis_probe::Samples,
 };
 
@@ -52,6 +52,10 @@ impl Row {
         Self { guarantee, what, judgement: Judgement::NotChecked, detail: why.to_owned() }
     }
 }
+
+/// Somebody who asked later than this after the time they were told may rightly have been passed over, or have lost the
+/// place: that is our fault, not the server's.
+const PUNCTUAL_MS: u64 = 2_000;
 
 /// Knowledge from outside the visitors' own records.
 #[derive(Debug, Clone)]
@@ -95,6 +99,13 @@ pub struct Evidence {
     pub unexpected: Vec<(String, u64)>,
     /// Broken connections that were tried again.
     pub network_errors: u64,
+}
+
+/// The least by which the server's clock can be ahead of ours: nobody learns of an admission before it happens. Behind
+/// counts as negative.
+fn server_ahead_ms(records: &[Record]) -> i64 {
+    let ahead = |session: &Session| session.admitted_ms.checked_signed_diff(session.learned_ms);
+    records.iter().flat_map(|record| &record.sessions).filter_map(ahead).max().unwrap_or_default()
 }
 
 /// The verdict, guarantee by guarantee.

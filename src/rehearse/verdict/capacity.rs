@@ -1,7 +1,7 @@
 //! G1: never more inside than capacity.
 
-use super::{Evidence, Row};
-use crate::rehearse::record::{Record, Session};
+use super::{Evidence, Row, server_ahead_ms};
+use crate::rehearse::record::Record;
 
 const WHAT: &str = "called and inside, by session tokens";
 const WHAT_REDIS: &str = "called and inside, by Redis";
@@ -47,7 +47,7 @@ pub(super) fn by_redis(evidence: &Evidence) -> Option<Row> {
 /// The most sessions that ran at one instant.
 pub fn peak_inside(records: &[Record]) -> u64 {
     let sessions = || records.iter().flat_map(|record| &record.sessions);
-    let skew_ms = sessions().map(server_ahead_ms).max().unwrap_or_default();
+    let skew_ms = server_ahead_ms(records);
     // At one instant ends come before beginnings, which is in the server's favour.
     let mut changes: Vec<(u64, i64)> = sessions()
         .flat_map(|session| {
@@ -64,9 +64,4 @@ pub fn peak_inside(records: &[Record]) -> u64 {
         peak = peak.max(inside);
     }
     u64::try_from(peak).unwrap_or_default()
-}
-
-/// The least by which the server's clock can be ahead of ours: nobody learns of an admission before it happens.
-fn server_ahead_ms(session: &Session) -> i64 {
-    i64::try_from(session.admitted_ms).unwrap_or_default() - i64::try_from(session.learned_ms).unwrap_or_default()
 }

@@ -1,6 +1,6 @@
 //! G4, G5 and G10: one person has one place, keeps it, and sees no token in an address.
 
-use super::Row;
+use super::{PUNCTUAL_MS, Row};
 use crate::rehearse::{
     personality::Personality,
     record::{Outcome, Record},
@@ -9,8 +9,6 @@ use crate::rehearse::{
 const ONE_PLACE: &str = "five tabs or endless reloads: one place, one session";
 const LOST: &str = "no place and no session lost";
 const PRIVATE: &str = "no token in any address";
-/// Somebody who asked later than this after the time they were told may rightly have lost the place.
-const PUNCTUAL_MS: u64 = 2_000;
 
 /// The people whose behaviour tempts a waiting room into giving them two places.
 pub(super) fn one_place(records: &[Record]) -> Row {
@@ -39,11 +37,11 @@ pub(super) fn lost(records: &[Record]) -> Row {
     let late =
         records.iter().filter(|record| record.outcome == Outcome::LostPlace && record.late_ms > PUNCTUAL_MS).count();
     let sessions: u32 = records.iter().map(|record| record.cut_short).sum();
-    let mut detail = format!("{places} places lost, {sessions} sessions cut short");
+    let mut detail = vec![format!("{places} places lost, {sessions} sessions cut short")];
     if late > 0 {
-        detail.push_str(&format!("; {late} left out, whom we let ask late"));
+        detail.push(format!("{late} left out, whom we let ask late"));
     }
-    Row::new("G5", LOST, places == 0 && sessions == 0, detail)
+    Row::new("G5", LOST, places == 0 && sessions == 0, detail.join("; "))
 }
 
 /// Addresses asked for, redirected to, and named in status documents.

@@ -28,14 +28,14 @@ pub(super) fn admissions(evidence: &Evidence) -> Row {
     let Some(worst) = worst_window(&times, limits.rate, limits.burst) else {
         return Row::not_checked("G2", WHAT, "nobody was let in at a known time");
     };
-    let mut detail = format!(
+    let mut detail = vec![format!(
         "tightest: {} in {} ms, {:.1} allowed ({} per s, burst {})",
         worst.admitted, worst.length_ms, worst.allowed, limits.rate, limits.burst
-    );
+    )];
     if approximate > 0 {
-        detail.push_str(&format!("; {approximate} of unknown time left out"));
+        detail.push(format!("{approximate} of unknown time left out"));
     }
-    Row::new("G2", WHAT, real(worst.admitted) <= worst.allowed + 1e-6, detail)
+    Row::new("G2", WHAT, real(worst.admitted) <= worst.allowed + 1e-6, detail.join("; "))
 }
 
 /// The window that comes closest to its limit, or exceeds it most. `times` is sorted.
@@ -64,6 +64,7 @@ fn worst_window(times: &[u64], rate: f64, burst: u32) -> Option<Window> {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail")]
 mod tests {
     use super::*;
 

@@ -42,17 +42,17 @@ pub(super) fn ledger(evidence: &Evidence) -> Row {
         Ok(audit) => audit,
         Err(row) => return row,
     };
-    let before = evidence.audit_before.as_ref().map_or(0, |audit| audit.sold);
-    let (sold, ours) = (audit.sold.saturating_sub(before), confirmed_tickets(&evidence.records));
-    let mut detail = format!("{sold} sold, {ours} of them to us, of {}", audit.total);
+    let before = evidence.audit_before.as_ref().map_or(0, |audit| audit.tickets_confirmed);
+    let (sold, ours) = (audit.tickets_confirmed.saturating_sub(before), confirmed_tickets(&evidence.records));
+    let mut detail = vec![format!("{sold} sold, {ours} of them to us, of {}", audit.total)];
     if ours > sold {
-        detail.push_str(&format!("; {} confirmed tickets are lost", ours - sold));
+        detail.push(format!("{} confirmed tickets are lost", ours - sold));
     }
     if !audit.g7_one_seat_one_buyer {
-        detail.push_str("; the audit finds a seat with two buyers");
+        detail.push("the audit finds a seat with two buyers".to_owned());
     }
-    let held = audit.g7_one_seat_one_buyer && ours <= sold && audit.sold <= audit.total;
-    Row::new("G7", LEDGER, held, detail)
+    let held = audit.g7_one_seat_one_buyer && ours <= sold && audit.tickets_confirmed <= audit.total;
+    Row::new("G7", LEDGER, held, detail.join("; "))
 }
 
 /// Whoever was told that nothing is left was told the truth.
@@ -65,8 +65,8 @@ pub(super) fn sold_out(evidence: &Evidence) -> Row {
         Ok(audit) => audit,
         Err(row) => return row,
     };
-    let detail = format!("{turned_away} turned away, {} of {} sold", audit.sold, audit.total);
-    Row::new("", SOLD_OUT, audit.sold == audit.total, detail)
+    let detail = format!("{turned_away} turned away, {} of {} sold", audit.tickets_confirmed, audit.total);
+    Row::new("", SOLD_OUT, audit.tickets_confirmed == audit.total, detail)
 }
 
 pub(super) fn conservation(evidence: &Evidence) -> Row {
@@ -74,7 +74,8 @@ pub(super) fn conservation(evidence: &Evidence) -> Row {
         Ok(audit) => audit,
         Err(row) => return row,
     };
-    let adds_up = audit.free + audit.held + audit.sold == audit.total;
+    let parts = [audit.free, audit.held, audit.sold];
+    let adds_up = parts.iter().all(|part| *part >= 0) && u64::try_from(parts.iter().sum::<i64>()) == Ok(audit.total);
     let detail = format!("{} free + {} held + {} sold of {}", audit.free, audit.held, audit.sold, audit.total);
     Row::new("G8", CONSERVATION, adds_up && audit.g8_conservation, detail)
 }
