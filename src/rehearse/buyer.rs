@@ -1,0 +1,237 @@
+//! Inside: picks seats, holds them, pays, and follows the order to its end.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use rand::{Rng as _, RngExt as _};
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep};
+
+use super::{
+    client::{Answer, Ask},
+    now_ms,
+    personality::{Personality, around, between},
+    record::{Order, Outcome},
+    shop::{Choice, Event, Hold, OrderDocument},
+    tally::Kind,
+    visitor::{Visitor, is_queued},
+};
+
+/// How being inside ended.
+#[derive(Debug)]
+pub(super) enum Shopping {
+    /// The visit is over.
+    Over(Outcome),
+    /// The session is over and nothing was bought.
+    PutOut,
+}
+
+/// Odd answers in a row before somebody gives up.
+const PATIENCE: u32 = 10;
+/// How often somebody looks whether a seat came back.
+const HOPE: Duration = Duration::from_secs(2);
+
+/// What a step came to, when it did not give what was asked for.
+enum Stopped {
+    End(Shopping),
+    /// Somebody else was faster, or nothing is free just now.
+    TryAgain,
+    /// An answer nobody expects, already noted.
+    Odd,
+}
+
+impl Visitor {
+    /// Buys one or two tickets. `path` is the shop page that opened.
+    pub(super) async fn shop(&mut self, path: &str) -> Shopping {
+        if self.personality == Personality::LeavesEarly {
+            self.leave().await;
+            return Shopping::Over(Outcome::LeftEarly);
+        }
+        let event = self.event_of(path);
+        loop {
+            let hold = match self.take_seats(&event).await {
+                Ok(hold) => hold,
+                Err(end) => return end,
+            };
+            let lapses = Instant::now() + Duration::from_secs(hold.expires_in_seconds);
+            let (from, to) = self.world.plan.think.clone().into_inner();
+            sleep(between(&mut self.dice, from, to)).await;
+            if let Some(end) = self.settle(&hold.hold).await {
+                return end;
+            }
+            // A second of doubt: the seconds told are whole ones.
+            if Instant::now() + Duration::from_secs(1) < lapses {
+                self.world.tally.unexpected("order: the hold was over before its time");
+            }
+        }
+    }
+
+    /// Does with the hold what this person does. `None` when it ran out before it was paid.
+    async fn settle(&mut self, hold: &str) -> Option<Shopping> {
+        match self.personality {
+            Personality::CancelsHold => {
+                let answer = self.ask(&Ask::delete(Kind::CancelHold, &format!("/holds/{hold}"))).await;
+                if let Ok(answer) = answer.as_ref().map(|answer| answer.status).as_ref()
+                    && *answer != 204
+                {
+                    self.world.tally.unexpected(&format!("cancel hold: status {answer}"));
+                }
+                self.leave().await;
+                Some(Shopping::Over(Outcome::AbandonedHold))
+            }
+            Personality::ForgetsHold => {
+                self.leave().await;
+                Some(Shopping::Over(Outcome::AbandonedHold))
+            }
+            _ => self.pay(hold).await,
+        }
+    }
+
+    fn event_of(&self, path: &str) -> String {
+        let named = path.strip_prefix("/events/").and_then(|rest| rest.split(['/', '?']).next());
+        self.world.plan.event.as_deref().or(named.filter(|event| !event.is_empty())).unwrap_or("demo").to_owned()
+    }
+
+    /// Looks at the map and asks for seats until some are held.
+    async fn take_seats(&mut self, event: &str) -> Result<Hold, Shopping> {
+        let wanted = self.dice.random_range(1..=2);
+        let (mut odd, mut pause) = (0, Duration::from_millis(150));
+        loop {
+            let stopped = match self.choose(event, wanted).await {
+                Ok(choice) => match self.hold(event, &choice).await {
+                    Ok(hold) => return Ok(hold),
+                    Err(stopped) => stopped,
+                },
+                Err(stopped) => stopped,
+            };
+            match stopped {
+                Stopped::End(end) => return Err(end),
+                Stopped::TryAgain => odd = 0,
+                Stopped::Odd => odd += 1,
+            }
+            if odd >= PATIENCE {
+                self.leave().await;
+                return Err(Shopping::Over(Outcome::Failed));
+            }
+            sleep(around(&mut self.dice, pause)).await;
+            pause = (pause * 2).min(HOPE);
+        }
+    }
+
+    async fn choose(&mut self, event: &str, wanted: u32) -> Result<serde_json::Value, Stopped> {
+        let ask = Ask::get(Kind::Event, &format!("/events/{event}"));
+        let answer = self.inside(&ask, &[200]).await?;
+        let choice = match serde_json::from_slice::<Event<'_>>(&answer.body) {
+            Ok(event) => event.choose(wanted, &mut self.dice),
+            Err(_) => return Err(self.not_json(Kind::Event)),
+        };
+        match choice {
+            Choice::Take(body) => Ok(body),
+            Choice::ComeBack => Err(Stopped::TryAgain),
+            Choice::NothingLeft => {
+                self.leave().await;
+                Err(Stopped::End(Shopping::Over(Outcome::SoldOut)))
+            }
+        }
+    }
+
+    async fn hold(&mut self, event: &str, body: &serde_json::Value) -> Result<Hold, Stopped> {
+        let ask = Ask::post(Kind::Hold, &format!("/events/{event}/holds"), Some(body));
+        let answer = self.inside(&ask, &[201, 409]).await?;
+        if answer.status == 409 {
+            return Err(Stopped::TryAgain);
+        }
+        self.document::<Hold>(Kind::Hold, &answer)
+    }
+
+    async fn pay(&mut self, hold: &str) -> Option<Shopping> {
+        let key = format!("{:016x}{:016x}", self.dice.next_u64(), self.dice.next_u64());
+        let ask = Ask::post(Kind::Order, "/orders", Some(&serde_json::json!({ "hold": hold }))).with_key(&key);
+        match self.until_final(ask).await {
+            Ok(order) => {
+                let bought = order.status == "confirmed";
+                self.note(order);
+                if bought {
+                    self.world.tally.bought.fetch_add(1, Ordering::Relaxed);
+                }
+                if self.tab.person().is_inside() {
+                    self.leave().await;
+                }
+                Some(Shopping::Over(if bought { Outcome::Bought } else { Outcome::Refused }))
+            }
+            Err(end) => end,
+        }
+    }
+
+    /// Orders with `ask` and looks again until the order is settled. `Err(None)` when the hold ran out first.
+    async fn until_final(&mut self, mut ask: Ask) -> Result<OrderDocument, Option<Shopping>> {
+        let (mut odd, mut pause) = (0, Duration::from_millis(400));
+        loop {
+            // 409 says that the same key is being worked on just now, 410 that the hold ran out.
+            let expected: &[u16] = if ask.kind == Kind::Order { &[202, 409, 410] } else { &[200] };
+            let step = match self.inside(&ask, expected).await {
+                Ok(answer) if answer.status == 409 => Err(Stopped::TryAgain),
+                Ok(answer) if answer.status == 410 => return Err(None),
+                Ok(answer) => self.document::<OrderDocument>(ask.kind, &answer),
+                Err(stopped) => Err(stopped),
+            };
+            match step {
+                Ok(order) if order.status != "pending" => return Ok(order),
+                Ok(order) => {
+                    ask = Ask::get(Kind::OrderStatus, &format!("/orders/{}", order.order));
+                    self.note(order);
+                    odd = 0;
+                }
+                Err(Stopped::End(end)) => {
+                    self.world.tally.unexpected("put out of the shop while paying");
+                    return Err(Some(end));
+                }
+                Err(Stopped::TryAgain) => odd = 0,
+                Err(Stopped::Odd) => odd += 1,
+            }
+            if odd >= PATIENCE {
+                self.leave().await;
+                return Err(Some(Shopping::Over(Outcome::Failed)));
+            }
+            sleep(around(&mut self.dice, pause)).await;
+            pause = (pause * 2).min(HOPE);
+        }
+    }
+
+    /// Keeps the latest that is known of an order.
+    fn note(&self, document: OrderDocument) {
+        let order =
+            Order { id: document.order, status: document.status, seats: document.seats, quantity: document.quantity };
+        let orders = &mut self.tab.person().record.orders;
+        orders.retain(|known| known.id != order.id);
+        orders.push(order);
+    }
+
+    /// Asks the shop for something that only visitors inside get.
+    async fn inside(&mut self, ask: &Ask, expected: &[u16]) -> Result<Answer, Stopped> {
+        let Ok(answer) = self.ask(ask).await else { return Err(Stopped::Odd) };
+        if expected.contains(&answer.status) {
+            return Ok(answer);
+        }
+        if is_queued(&answer) {
+            let mut person = self.tab.person();
+            let now = now_ms();
+            // A second of doubt: the server's clock need not be ours.
+            if person.record.sessions.last().is_some_and(|session| now + 1_000 < session.expires_ms) {
+                person.record.cut_short += 1;
+            }
+            person.record.end_session(answer.sent_ms);
+            return Err(Stopped::End(Shopping::PutOut));
+        }
+        self.world.tally.unexpected(&format!("{}: status {}", ask.kind.name(), answer.status));
+        Err(Stopped::Odd)
+    }
+
+    fn document<T: DeserializeOwned>(&self, kind: Kind, answer: &Answer) -> Result<T, Stopped> {
+        serde_json::from_slice(&answer.body).map_err(|_| self.not_json(kind))
+    }
+
+    fn not_json(&self, kind: Kind) -> Stopped {
+        self.world.tally.unexpected(&format!("{}: not the JSON document promised", kind.name()));
+        Stopped::Odd
+    }
+}
