@@ -18,9 +18,9 @@ use super::{
     store, until_signalled,
 };
 use crate::{
-    admin,
+    admin::{self, AdminToken},
     box_office::{BoxOffice, BoxOfficeConfig, ProviderConfig},
-    clock::{Clock as _, SharedClock, SystemClock},
+    clock::{SharedClock, SystemClock},
     config::{
         BypassRule, RoomConfig,
         room::{default_burst, parse_origin},
@@ -109,14 +109,14 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     )
     .await?;
     let room = room(&args, listeners.box_office.local_addr()?, opens_at_ms)?;
-    let rooms = open_rooms(vec![room], &engine, &clock, keys_are_fresh, &shutdown).await?;
+    let rooms = open_rooms(vec![room], &engine, &clock, &keyring, keys_are_fresh, &shutdown).await?;
     let admin_token = args.admin_token.clone().unwrap_or_else(crate::config::keys::generate);
 
     announce(&args, &listeners, &data, opens_at_ms.saturating_sub(clock.unix_millis()), &admin_token)?;
     sandbox.start(&shutdown);
     office.start(&shutdown);
-    let gateway = build(&rooms, &keyring, &clock);
-    let admin = admin::router(rooms, Some(admin_token.into())).merge(office.admin_router());
+    let gateway = build(&rooms)?;
+    let admin = admin::router(rooms, AdminToken::new(admin_token)).merge(office.admin_router());
     shutdown.spawn(listener::serve(listeners.payments, sandbox.router(), shutdown.clone()));
     shutdown.spawn(listener::serve(listeners.box_office, office.router(), shutdown.clone()));
     shutdown.spawn(listener::serve(listeners.admin, admin, shutdown.clone()));
@@ -175,9 +175,9 @@ fn box_office(args: &Args, data: &DataDir, provider: SocketAddr) -> anyhow::Resu
 fn payments(data: &DataDir, box_office: SocketAddr) -> anyhow::Result<PaySandboxConfig> {
     let secret = sale::lasting_secret(&data.path().join("payment-secret"))?;
     Ok(PaySandboxConfig {
-        api_key: secret.clone().into(),
+        api_key: secret.clone(),
         webhook_url: format!("http://{box_office}/webhooks/payments"),
-        webhook_secret: secret.into(),
+        webhook_secret: secret,
         latency: Duration::from_millis(300),
         decline_ratio: 0.0,
         journal: Some(data.path().join("payments.jsonl")),

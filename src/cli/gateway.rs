@@ -6,11 +6,11 @@ use anyhow::Context as _;
 
 use super::{store, until_signalled};
 use crate::{
-    admin,
-    admission::LiveRoom,
+    admin::{self, AdminToken},
+    admission::{LiveRoom, Rooms},
     clock::{SharedClock, SystemClock},
     config::{self, Overrides, RoomConfig, ServeConfig},
-    gateway::{self, Gateway, gate::Gate},
+    gateway::{self, DEFAULT_PREFIX, Gateway, gate::Gate, limits::Limits, proxy::Proxy},
     listener, room,
     shutdown::Shutdown,
     store::SharedEngine,
@@ -75,12 +75,11 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (keyring, keys_are_fresh) = signing_keys(&config.data)?;
 
     let shutdown = Shutdown::new();
-    let rooms = open_rooms(config.rooms, &engine, &clock, keys_are_fresh, &shutdown).await?;
+    let rooms = open_rooms(config.rooms, &engine, &clock, &keyring, keys_are_fresh, &shutdown).await?;
     tracing::info!(address = %public.local_addr()?, rooms = rooms.len(), "gateway listening");
     tracing::info!(address = %private.local_addr()?, "admin listening");
-    let gateway = build(&rooms, &keyring, &clock);
-    shutdown.spawn(gateway::serve(public, gateway, shutdown.clone()));
-    let admin = admin::router(rooms, args.admin_token.map(Into::into));
+    shutdown.spawn(gateway::serve(public, build(&rooms)?, shutdown.clone()));
+    let admin = admin::router(rooms, AdminToken::new(args.admin_token.unwrap_or_default()));
     shutdown.spawn(listener::serve(private, admin, shutdown.clone()));
     until_signalled(&shutdown).await
 }
@@ -100,21 +99,24 @@ pub async fn open_rooms(
     configs: Vec<RoomConfig>,
     engine: &SharedEngine,
     clock: &SharedClock,
+    keyring: &Keyring,
     keys_are_fresh: bool,
     shutdown: &Shutdown,
-) -> anyhow::Result<Vec<Arc<LiveRoom>>> {
+) -> anyhow::Result<Rooms> {
     let mut rooms = Vec::with_capacity(configs.len());
     for config in configs {
-        let room = LiveRoom::open(config, Arc::clone(engine), Arc::clone(clock), keys_are_fresh).await?;
+        let (engine, clock) = (Arc::clone(engine), Arc::clone(clock));
+        let room = LiveRoom::open(config, engine, clock, keyring.clone(), keys_are_fresh).await?;
         room.start(shutdown);
         rooms.push(room);
     }
-    Ok(rooms)
+    Ok(rooms.into())
 }
 
 /// The public stack over these rooms.
-pub fn build(rooms: &[Arc<LiveRoom>], keyring: &Keyring, clock: &SharedClock) -> Gateway {
-    let gate = Gate::new(rooms.to_vec(), keyring.clone(), Arc::clone(clock));
-    let endpoints = room::router(rooms.to_vec(), keyring.clone(), Arc::clone(clock));
-    Gateway::new(gate, endpoints)
+pub fn build(rooms: &Rooms) -> anyhow::Result<Gateway<Gate>> {
+    let limits = Limits::default();
+    let proxy = Proxy::new(rooms.iter().map(|room| room.config().origin.clone()), &limits)?;
+    let gate = Gate::new(Arc::clone(rooms), DEFAULT_PREFIX);
+    Ok(Gateway::new(gate, proxy, room::router(Arc::clone(rooms), DEFAULT_PREFIX), limits))
 }

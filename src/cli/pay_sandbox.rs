@@ -43,9 +43,9 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     anyhow::ensure!((0.0..=1.0).contains(&args.decline_ratio), "--decline-ratio must be between 0 and 1");
     let listener = listener::bind(args.listen).await?;
     let sandbox = PaySandbox::open(PaySandboxConfig {
-        api_key: args.provider_key.into(),
+        api_key: args.provider_key,
         webhook_url: args.webhook,
-        webhook_secret: args.webhook_secret.into(),
+        webhook_secret: args.webhook_secret,
         latency: args.latency,
         decline_ratio: args.decline_ratio,
         journal: args.journal,
