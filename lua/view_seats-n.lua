@@ -1,0 +1,27 @@
+-- Purpose: the state of every seat and of general admission at one instant.
+-- KEYS: [1] hash of general admission; [2...] every seat of the event, in order
+-- ARGV: none
+-- Reply: {free, held, sold, states} of general admission, then one letter a seat: f free, h held, s sold;
+--        {} when the event is not there: the store lost its data
+
+local free = redis.call('HGET', KEYS[1], 'free')
+if not free then
+  return {}
+end
+local states = {}
+for i = 2, #KEYS do
+  local holder = redis.call('GET', KEYS[i])
+  if not holder then
+    states[#states + 1] = 'f'
+  elseif string.sub(holder, 1, 2) == 'o_' then
+    states[#states + 1] = 's'
+  else
+    states[#states + 1] = 'h'
+  end
+end
+return {
+  tonumber(free),
+  tonumber(redis.call('HGET', KEYS[1], 'held')),
+  tonumber(redis.call('HGET', KEYS[1], 'sold')),
+  table.concat(states),
+}
