@@ -11,6 +11,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`clock`], [`shutdown`], [`telemetry`], [`listener`], [`config`] | what everything else leans on |
+//! | [`embed`] | files that travel inside the binary: content-hashed names, compressed copies, the pages' CSP |
 //! | [`store`] | the one-method engine that runs a Lua script; in process or on Redis; knows no queue key |
 //! | [`queue`] | the line: keys, typed bindings of the scripts in `lua/`, snapshot and rank sketch |
 //! | [`tokens`] | queue and session tokens: mint, verify, rotate |
@@ -43,6 +44,7 @@ pub mod box_office;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod embed;
 pub mod gateway;
 pub mod listener;
 pub mod pages;
