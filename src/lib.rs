@@ -25,8 +25,10 @@
 //! | [`rehearse`] | thousands of visitors in one process, and a verdict |
 //! | [`cli`] | arguments and wiring |
 //!
-//! Dependencies point one way: `config, clock, store, telemetry, pages` ← `queue, tokens` ← `admission` ← `gateway`
-//! ← `room, admin` ← `cli`. A test scans the imports and holds these lines.
+//! Dependencies point one way: `clock, shutdown, telemetry, embed, listener, store, pages` ← `queue, tokens` ←
+//! `config` ← `admission` ← `gateway` ← `room, admin` ← `cli`. The shop, [`box_office`] and [`pay_sandbox`], knows
+//! nothing of the waiting room, nor it of them; [`rehearse`] is a client of both. A test scans the imports and holds
+//! these lines.
 //!
 //! # Life of a request
 //!
