@@ -1,6 +1,6 @@
 -- Purpose: free what the store thinks sold to orders that the ledger does not know as confirmed.
--- KEYS: [1] hash of general admission; [2] hash order -> general-admission tickets sold to it;
---       [3...] every seat of the event
+-- KEYS: KEYS[1] hash of general admission; KEYS[2] hash order -> general-admission tickets sold to it;
+--   KEYS[3...] every seat of the event
 -- ARGV: the confirmed orders
 -- Reply: how many sales were forgotten
 

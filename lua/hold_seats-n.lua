@@ -1,9 +1,9 @@
 -- Purpose: hold every seat of a request for one buyer until a deadline, or none of them.
--- KEYS: [1] hash hold -> record; [2] sorted set hold -> deadline in ms; [3] hash of general admission;
---       [4...] the seats
--- ARGV: [1] hold; [2] time to live in ms; [3] names of the seats, separated by commas
+-- KEYS: KEYS[1] hash hold -> record; KEYS[2] sorted set hold -> deadline in ms; KEYS[3] hash of general admission;
+--   KEYS[4...] the seats
+-- ARGV: ARGV[1] hold; ARGV[2] time to live in ms; ARGV[3] names of the seats, separated by commas
 -- Reply: {1, deadline in ms} held, by this call or an earlier one; {0, i, ...} the i-th seats are taken;
---        {-1} the event is not there: the store lost its data
+--   {-1} the event is not there: the store lost its data
 
 if redis.call('EXISTS', KEYS[3]) == 0 then
   return {-1}

@@ -1,8 +1,8 @@
 -- Purpose: hold a number of general-admission tickets for one buyer until a deadline.
--- KEYS: [1] hash hold -> record; [2] sorted set hold -> deadline in ms; [3] hash of general admission
--- ARGV: [1] hold; [2] time to live in ms; [3] how many
+-- KEYS: KEYS[1] hash hold -> record; KEYS[2] sorted set hold -> deadline in ms; KEYS[3] hash of general admission
+-- ARGV: ARGV[1] hold; ARGV[2] time to live in ms; ARGV[3] how many
 -- Reply: {1, deadline in ms} held, by this call or an earlier one; {0, free} not enough left;
---        {-1} the event is not there: the store lost its data
+--   {-1} the event is not there: the store lost its data
 
 local free = redis.call('HGET', KEYS[3], 'free')
 if not free then

@@ -1,6 +1,6 @@
 -- Purpose: create an event's counters when they are missing, and follow a changed number of tickets.
--- KEYS: [1] hash of general admission: total, free, held, sold
--- ARGV: [1] how many general-admission tickets there are
+-- KEYS: KEYS[1] hash of general admission: total, free, held, sold
+-- ARGV: ARGV[1] how many general-admission tickets there are
 -- Reply: 1 created, 0 was there already
 
 local total = redis.call('HGET', KEYS[1], 'total')

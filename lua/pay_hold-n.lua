@@ -1,6 +1,6 @@
 -- Purpose: keep a live hold while it is being paid for; from now on its buyer can no longer cancel it.
--- KEYS: [1] hash hold -> record; [2] sorted set hold -> deadline in ms; [3...] the hold's seats
--- ARGV: [1] hold; [2] time to live from now in ms; never shortens what it has
+-- KEYS: KEYS[1] hash hold -> record; KEYS[2] sorted set hold -> deadline in ms; KEYS[3...] the hold's seats
+-- ARGV: ARGV[1] hold; ARGV[2] time to live from now in ms; never shortens what it has
 -- Reply: 1 kept, 0 unknown, -1 lapsed, cancelled or used up
 
 local record = redis.call('HGET', KEYS[1], ARGV[1])

@@ -1,9 +1,9 @@
 -- Purpose: take again, for an order being paid, what it holds in the ledger. Other buyers' holds give way.
--- KEYS: [1] hash hold -> record; [2] sorted set hold -> deadline in ms; [3] hash of general admission;
---       [4...] the order's seats
--- ARGV: [1] hold; [2] time to live in ms; [3] how many tickets; [4] names of the seats, separated by commas
+-- KEYS: KEYS[1] hash hold -> record; KEYS[2] sorted set hold -> deadline in ms; KEYS[3] hash of general admission;
+--   KEYS[4...] the order's seats
+-- ARGV: ARGV[1] hold; ARGV[2] time to live in ms; ARGV[3] how many tickets; ARGV[4] names of the seats, separated by commas
 -- Reply: how many of the seats are sold, which stay as they are;
---        -1 the event is not there: the store lost its data
+--   -1 the event is not there: the store lost its data
 
 if redis.call('EXISTS', KEYS[3]) == 0 then
   return -1

@@ -1,7 +1,7 @@
 -- Purpose: give back what a hold took, once.
--- KEYS: [1] hash hold -> record; [2] sorted set hold -> deadline in ms; [3] hash of general admission;
---       [4...] the hold's seats
--- ARGV: [1] hold; [2] 1 when its payment was refused, 0 when its buyer cancels; [3] how long to remember it, in ms
+-- KEYS: KEYS[1] hash hold -> record; KEYS[2] sorted set hold -> deadline in ms; KEYS[3] hash of general admission;
+--   KEYS[4...] the hold's seats
+-- ARGV: ARGV[1] hold; ARGV[2] 1 when its payment was refused, 0 when its buyer cancels; ARGV[3] how long to remember it, in ms
 -- Reply: 1 given back, 0 unknown, -1 lapsed, cancelled or used up, -2 being paid for
 
 local record = redis.call('HGET', KEYS[1], ARGV[1])

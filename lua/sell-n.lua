@@ -1,9 +1,9 @@
 -- Purpose: mark what an order bought as sold. The ledger has decided; other buyers' holds on the seats give way.
--- KEYS: [1] hash hold -> record; [2] sorted set hold -> deadline in ms; [3] hash of general admission;
---       [4] hash order -> general-admission tickets sold to it; [5...] the order's seats
--- ARGV: [1] hold; [2] order; [3] how many tickets; [4] how long to remember the hold, in ms
+-- KEYS: KEYS[1] hash hold -> record; KEYS[2] sorted set hold -> deadline in ms; KEYS[3] hash of general admission;
+--   KEYS[4] hash order -> general-admission tickets sold to it; KEYS[5...] the order's seats
+-- ARGV: ARGV[1] hold; ARGV[2] order; ARGV[3] how many tickets; ARGV[4] how long to remember the hold, in ms
 -- Reply: how many of the seats are sold to another order, which stay as they are;
---        -1 the event is not there: the store lost its data
+--   -1 the event is not there: the store lost its data
 
 if redis.call('EXISTS', KEYS[3]) == 0 then
   return -1

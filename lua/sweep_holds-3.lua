@@ -1,7 +1,7 @@
 -- Purpose: return the general-admission tickets of lapsed holds, once each, and forget holds long over.
---          Seats return by themselves: their keys expire at the same deadline.
--- KEYS: [1] hash hold -> record; [2] sorted set hold -> deadline in ms; [3] hash of general admission
--- ARGV: [1] most holds to look at; [2] how long to remember a lapsed hold, in ms
+--   Seats return by themselves: their keys expire at the same deadline.
+-- KEYS: KEYS[1] hash hold -> record; KEYS[2] sorted set hold -> deadline in ms; KEYS[3] hash of general admission
+-- ARGV: ARGV[1] most holds to look at; ARGV[2] how long to remember a lapsed hold, in ms
 -- Reply: {looked at, lapsed}
 
 local time = redis.call('TIME')

@@ -14,11 +14,6 @@ pub struct BoxOfficeConfig {
     pub event: EventConfig,
     /// How long a buyer may think before paying: 1 s to 24 h.
     pub hold_ttl: Duration,
-    /// An unpaid order is given up after this long, once the provider confirms that nothing was paid: 1 min to 24 h.
-    pub payment_ttl: Duration,
-    /// The provider is asked about an order whose outcome has not been heard of for this long, and as often after that:
-    /// 100 ms to 10 min.
-    pub poll_after: Duration,
     /// Path of the SQLite file, or `sqlite:PATH`. Created when missing; its folder must exist.
     pub database: String,
     /// Who takes the money.
@@ -81,18 +76,6 @@ impl fmt::Debug for Secret {
 }
 
 impl BoxOfficeConfig {
-    /// The usual times: 10 minutes to think, 15 to pay, a question to the provider after 10 seconds.
-    pub fn new(event: EventConfig, database: impl Into<String>, provider: ProviderConfig) -> Self {
-        Self {
-            event,
-            hold_ttl: Duration::from_secs(600),
-            payment_ttl: Duration::from_secs(900),
-            poll_after: Duration::from_secs(10),
-            database: database.into(),
-            provider,
-        }
-    }
-
     /// Checks every field.
     ///
     /// # Errors
@@ -102,12 +85,6 @@ impl BoxOfficeConfig {
         self.event.check(&mut problems);
         self.provider.check(&mut problems);
         problems.check(within(self.hold_ttl, Duration::from_secs(1), DAY), || "hold_ttl: use 1 s to 24 h".to_owned());
-        problems.check(within(self.payment_ttl, Duration::from_secs(60), DAY), || {
-            "payment_ttl: use 1 min to 24 h".to_owned()
-        });
-        problems.check(within(self.poll_after, Duration::from_millis(100), Duration::from_secs(600)), || {
-            "poll_after: use 100 ms to 10 min".to_owned()
-        });
         problems.finish(Some(()))
     }
 }
@@ -140,8 +117,9 @@ impl EventConfig {
         problems.check(self.seats > 0 || self.general_admission > 0, || {
             "event: nothing to sell; set seats, general_admission or both".to_owned()
         });
-        problems
-            .check((1..=100).contains(&self.per_hold_limit), || "event.per_hold_limit: use 1 to 100 tickets".to_owned());
+        problems.check((1..=100).contains(&self.per_hold_limit), || {
+            "event.per_hold_limit: use 1 to 100 tickets".to_owned()
+        });
     }
 }
 

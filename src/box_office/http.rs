@@ -1,6 +1,7 @@
 //! The box office over HTTP: JSON for programs, pages for people, problem documents (RFC 9457) for both.
 
 mod accept;
+mod assets;
 mod body;
 mod events;
 mod holds;
@@ -42,6 +43,7 @@ pub fn router(office: Arc<Office>) -> Router {
         .route("/orders", post(orders::create))
         .route("/orders/{order}", get(orders::show))
         .route("/webhooks/payments", post(payments::receive))
+        .route("/box-office/assets/{file}", get(assets::show))
         .with_state(office);
     finish(routes)
 }

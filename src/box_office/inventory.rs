@@ -10,7 +10,7 @@ mod view;
 
 use std::time::Duration;
 
-pub use view::{Counts, Inventory as InventoryState};
+pub use view::Inventory as InventoryState;
 
 use self::{
     keys::Keys,
@@ -167,8 +167,7 @@ impl Inventory {
         let mut keys = self.hold_keys(&[]);
         keys.push(self.keys.sold.clone());
         keys.extend(tickets.seats.iter().map(|seat| self.keys.seat(seat)));
-        let args =
-            vec![hold.as_str().into(), order.as_str().into(), tickets.quantity.into(), millis(REMEMBER)];
+        let args = vec![hold.as_str().into(), order.as_str().into(), tickets.quantity.into(), millis(REMEMBER)];
         let reply = self.run(&SELL, &keys, args).await?;
         u32::try_from(scripts::int(&SELL, &reply)?).map_err(|_| InventoryError::Lost)
     }
@@ -176,20 +175,14 @@ impl Inventory {
     /// Holds again what a pending order has in the ledger, whoever else holds it by now. Idempotent. The answer is how
     /// many of the seats are sold.
     pub async fn rehold(&self, hold: &HoldId, tickets: &Tickets, ttl: Duration) -> Result<u32, InventoryError> {
-        let args = vec![
-            hold.as_str().into(),
-            millis(ttl),
-            tickets.quantity.into(),
-            tickets.seats.join(",").into(),
-        ];
+        let args = vec![hold.as_str().into(), millis(ttl), tickets.quantity.into(), tickets.seats.join(",").into()];
         let reply = self.run(&REHOLD, &self.hold_keys(&tickets.seats), args).await?;
         u32::try_from(scripts::int(&REHOLD, &reply)?).map_err(|_| InventoryError::Lost)
     }
 
     /// Returns what lapsed. The answer is how many holds lapsed, and whether more may be waiting.
     pub async fn sweep(&self) -> Result<(u32, bool), StoreError> {
-        let reply =
-            self.run(&SWEEP_HOLDS, &self.hold_keys(&[]), vec![SWEEP_AT_MOST.into(), millis(REMEMBER)]).await?;
+        let reply = self.run(&SWEEP_HOLDS, &self.hold_keys(&[]), vec![SWEEP_AT_MOST.into(), millis(REMEMBER)]).await?;
         let (looked_at, lapsed) = scripts::ints(&SWEEP_HOLDS, &reply)?;
         let lapsed = lapsed.first().and_then(|count| u32::try_from(*count).ok()).unwrap_or(0);
         Ok((lapsed, looked_at >= i64::from(SWEEP_AT_MOST)))

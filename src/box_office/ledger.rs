@@ -19,7 +19,6 @@ use sqlx::{
 };
 
 pub use self::{
-    audit::LedgerCounts,
     idempotency::StoredAnswer,
     orders::{NewOrder, Order, PlaceOutcome},
     outbox::{Task, TaskKind},

@@ -13,6 +13,10 @@ use super::{
 };
 use crate::shutdown::Shutdown;
 
+/// The provider is asked about an order whose outcome has not been heard of for this long, and as often after that.
+pub(super) const POLL_AFTER: Duration = Duration::from_secs(10);
+/// An unpaid order is given up after this long, once the provider confirms that nothing was paid.
+const PAYMENT_TTL: Duration = Duration::from_secs(15 * 60);
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 const TELL_EVERY: Duration = Duration::from_secs(1);
 const TELL_AT_MOST: u32 = 200;
@@ -137,7 +141,7 @@ impl Office {
 
     async fn poll_overdue(&self) -> Result<(), LedgerError> {
         let now_ms = self.clock.unix_millis();
-        let next_ms = now_ms.saturating_add(millis(self.config.poll_after));
+        let next_ms = now_ms.saturating_add(millis(POLL_AFTER));
         let orders = self.ledger.take_overdue(now_ms, next_ms, POLL_AT_MOST).await?;
         stream::iter(orders)
             .for_each_concurrent(POLL_WIDTH, |order| async move {
@@ -163,7 +167,7 @@ impl Office {
         for notice in charges.into_iter().filter_map(|charge| charge.notice(&order.id)) {
             self.settle(notice).await?;
         }
-        if now_ms.saturating_sub(order.created_ms) >= millis(self.config.payment_ttl) {
+        if now_ms.saturating_sub(order.created_ms) >= millis(PAYMENT_TTL) {
             // Changes nothing for an order that one of the charges has just ended.
             self.ledger.expire(order.id.clone()).await?;
             self.tell_due.notify_one();

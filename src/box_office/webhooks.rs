@@ -149,7 +149,9 @@ mod tests {
 
     #[test]
     fn time_must_be_a_number_within_the_window() {
-        for (offset, expected) in [(-300, Ok(())), (300, Ok(())), (-301, Err(SignatureError::Stale)), (301, Err(SignatureError::Stale))] {
+        for (offset, expected) in
+            [(-300, Ok(())), (300, Ok(())), (-301, Err(SignatureError::Stale)), (301, Err(SignatureError::Stale))]
+        {
             let time = NOW.checked_add_signed(offset).unwrap().to_string();
             let header = format!("t={time},v1={}", sign("the new secret of ours", &time, BODY));
             assert_eq!(check(&header), expected, "{offset}");

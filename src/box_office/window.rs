@@ -11,9 +11,9 @@ use tokio::sync::Semaphore;
 
 use super::{
     inventory::InventoryState,
-    views::{CountView, EventView, SeatView, SeatsView},
     office::{Office, OfficeError},
     pages::PageHtml,
+    views::{CountView, EventView, SeatView, SeatsView},
 };
 
 /// A view older than this is made anew.

@@ -46,7 +46,9 @@ pub async fn create(State(office): State<Arc<Office>>, headers: HeaderMap, body:
             Err(Problem::unprocessable("key-reused", detail))
         }
         Placement::UnknownHold => Err(Problem::not_found("There is no such hold.")),
-        Placement::HoldGone => Err(gone("This hold is over: it lapsed, was given back or became an order. Choose again.")),
+        Placement::HoldGone => {
+            Err(gone("This hold is over: it lapsed, was given back or became an order. Choose again."))
+        }
         Placement::HoldUsed => {
             Err(Problem::conflict("hold-used", "This hold already became an order, under another Idempotency-Key."))
         }

@@ -119,7 +119,10 @@ pub async fn render(request: Request, next: Next) -> Response {
         .remove::<Problem>()
         .unwrap_or_else(|| Problem::new(parts.status, "about-the-request", "The request could not be understood."));
     let mut response = if page {
-        page::html(problem.status, &pages::problem_page(problem.status.as_u16(), problem.title(), &problem.detail))
+        page::html(
+            problem.status,
+            &pages::problem_page(problem.status.as_u16(), problem.title(), &problem.detail, Some("/")),
+        )
     } else {
         let mut response = super::json(problem.status, problem.document());
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));

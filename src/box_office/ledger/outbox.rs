@@ -5,10 +5,7 @@ use super::{
     rows::{signed, unsigned},
     settle,
 };
-use crate::box_office::{
-    ids::OrderId,
-    views::OrderStatus,
-};
+use crate::box_office::{ids::OrderId, views::OrderStatus};
 
 /// What to ask of the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

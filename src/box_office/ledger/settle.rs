@@ -113,12 +113,7 @@ async fn settle(tx: &mut SqliteConnection, notice: &Notice, now_ms: u64) -> Resu
     Ok(End::Commit(settled))
 }
 
-async fn captured(
-    tx: &mut SqliteConnection,
-    order: &Order,
-    charge: &str,
-    now_ms: u64,
-) -> Result<Settled, LedgerError> {
+async fn captured(tx: &mut SqliteConnection, order: &Order, charge: &str, now_ms: u64) -> Result<Settled, LedgerError> {
     finish_task(tx, "charge", order.id.as_str()).await?;
     let has_tickets = match order.status {
         OrderStatus::Pending => true,
@@ -224,12 +219,7 @@ async fn finish_task(tx: &mut SqliteConnection, kind: &str, subject: &str) -> Re
     Ok(())
 }
 
-async fn record(
-    tx: &mut SqliteConnection,
-    notice: &Notice,
-    state: &str,
-    now_ms: u64,
-) -> Result<(), LedgerError> {
+async fn record(tx: &mut SqliteConnection, notice: &Notice, state: &str, now_ms: u64) -> Result<(), LedgerError> {
     sqlx::query(
         "INSERT INTO payments (charge, order_id, state, amount_minor, currency, updated_ms) \
          VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (charge) DO UPDATE SET state = excluded.state, \
