@@ -1,4 +1,138 @@
 //! The box office: seats, holds, orders, ledger, payments. It knows nothing of the waiting room.
+//!
+//! # Layout
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | [`config`] | what is sold, where the ledger is, who takes the money |
+//! | [`inventory`] | who holds and who bought what: in the store, fast, rebuilt from the ledger at any time |
+//! | [`ledger`] | orders, payments and sold seats in SQL: the source of truth; all SQL is there |
+//! | [`office`], [`orders`], [`window`] | the two together: hold, order, show |
+//! | [`provider`], [`worker`], [`webhooks`], [`reconcile`] | money: ask for it, hear of it, ask again |
+//! | [`http`], [`pages`], [`views`] | how all of it looks from outside |
+//! | [`audit`] | whether it kept its word |
+//!
+//! # Life of an order
+//!
+//! A hold takes seats in the inventory until a deadline. `POST /orders` writes order, items and a payment task in one
+//! ledger transaction, where a unique index is the last word on each seat. The worker sends the task to the provider,
+//! which answers by webhook (or is asked, when it keeps silent). One transaction confirms the order or frees its seats;
+//! the inventory is told afterwards, as often as it takes.
 
+pub mod audit;
+pub mod config;
+mod http;
+mod ids;
+mod inventory;
+mod ledger;
+mod office;
+mod orders;
 pub mod pages;
+mod provider;
+mod reconcile;
+mod seats;
 pub mod views;
+mod webhooks;
+mod window;
+mod worker;
+
+use std::sync::Arc;
+
+use axum::Router;
+use tokio::sync::{Notify, Semaphore};
+
+pub use self::config::{BoxOfficeConfig, EventConfig, ProviderConfig, Secret};
+use self::{
+    inventory::Inventory,
+    ledger::{Ledger, OpenLedgerError},
+    office::{Office, OfficeError},
+    provider::Provider,
+    seats::SeatPlan,
+};
+use crate::{
+    clock::SharedClock,
+    config::ConfigError,
+    shutdown::Shutdown,
+    store::{SharedEngine, StoreError},
+};
+
+/// Why a box office would not open.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The configuration cannot be used.
+    #[error("box office: {0}")]
+    Config(#[from] ConfigError),
+    /// The ledger cannot be used.
+    #[error("box office: {0}")]
+    Ledger(Box<dyn std::error::Error + Send + Sync>),
+    /// The store cannot be used.
+    #[error("box office: {0}")]
+    Store(StoreError),
+}
+
+impl From<OpenLedgerError> for OpenError {
+    fn from(error: OpenLedgerError) -> Self {
+        Self::Ledger(error.into())
+    }
+}
+
+impl From<OfficeError> for OpenError {
+    fn from(error: OfficeError) -> Self {
+        match error {
+            OfficeError::Store(error) => Self::Store(error),
+            other => Self::Ledger(other.into()),
+        }
+    }
+}
+
+/// The box office of one event. Cloning shares it.
+#[derive(Debug, Clone)]
+pub struct BoxOffice(Arc<Office>);
+
+impl BoxOffice {
+    /// Opens the ledger, and rebuilds the inventory in `engine` from it. Nothing is sold before that is done.
+    pub async fn open(config: BoxOfficeConfig, engine: SharedEngine, clock: SharedClock) -> Result<Self, OpenError> {
+        config.validate()?;
+        let provider = Provider::new(&config.provider)
+            .ok_or_else(|| ConfigError::only("provider.url: use http://HOST:PORT without a path"))?;
+        let ledger = Ledger::open(&config.database).await?;
+        ledger.put_event(&config.event).await?;
+        let plan = SeatPlan::new(config.event.seats);
+        let inventory = Inventory::new(engine, &config.event.id, &plan, config.event.general_admission);
+        let office = Office {
+            config,
+            plan,
+            inventory,
+            ledger,
+            provider,
+            clock,
+            window: window::Window::default(),
+            running: Arc::default(),
+            task_due: Notify::new(),
+            tell_due: Notify::new(),
+            rebuilding: Semaphore::new(1),
+        };
+        office.rebuild().await?;
+        Ok(Self(Arc::new(office)))
+    }
+
+    /// What buyers and the payment provider reach.
+    pub fn router(&self) -> Router {
+        http::router(Arc::clone(&self.0))
+    }
+
+    /// What the operator reaches: `GET /events/{event}/audit`. Never public.
+    pub fn admin_router(&self) -> Router {
+        http::admin_router(Arc::clone(&self.0))
+    }
+
+    /// Starts what runs beside the requests: payment tasks, lapsed holds, overdue orders.
+    pub fn start(&self, shutdown: &Shutdown) {
+        reconcile::start(&self.0, shutdown);
+    }
+
+    /// Counts everything and says whether G7 to G9 hold.
+    pub async fn audit(&self) -> Result<audit::Audit, OpenError> {
+        Ok(self.0.audit().await?)
+    }
+}

@@ -1,0 +1,29 @@
+-- Purpose: hold a number of general-admission tickets for one buyer until a deadline.
+-- KEYS: KEYS[1] hash hold -> record; KEYS[2] sorted set hold -> deadline in ms; KEYS[3] hash of general admission
+-- ARGV: ARGV[1] hold; ARGV[2] time to live in ms; ARGV[3] how many
+-- Reply: {1, deadline in ms} held, by this call or an earlier one; {0, free} not enough left;
+--   {-1} the event is not there: the store lost its data
+
+local free = redis.call('HGET', KEYS[3], 'free')
+if not free then
+  return {-1}
+end
+local record = redis.call('HGET', KEYS[1], ARGV[1])
+if record then
+  return {1, tonumber(string.match(record, '^%a+:(%d+):'))}
+end
+
+local quantity = tonumber(ARGV[3])
+free = tonumber(free)
+if free < quantity then
+  return {0, math.max(free, 0)}
+end
+
+local time = redis.call('TIME')
+local deadline = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000) + tonumber(ARGV[2])
+local digits = string.format('%.0f', deadline)
+redis.call('HINCRBY', KEYS[3], 'free', -quantity)
+redis.call('HINCRBY', KEYS[3], 'held', quantity)
+redis.call('HSET', KEYS[1], ARGV[1], 'held:' .. digits .. ':' .. ARGV[3] .. ':')
+redis.call('ZADD', KEYS[2], digits, ARGV[1])
+return {1, deadline}

@@ -1,0 +1,99 @@
+//! Holds: taken, and given back.
+
+use std::{collections::HashSet, sync::Arc};
+
+use axum::{
+    body::Body,
+    extract::{Path, State},
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse as _, Response},
+};
+use serde::Deserialize;
+
+use super::{PIN, body, events::known, json, problem::Problem};
+use crate::box_office::{
+    ids::HoldId,
+    inventory::{Acted, Held, Tickets},
+    office::{Office, OfficeError},
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wish {
+    seats: Option<Vec<String>>,
+    quantity: Option<u32>,
+}
+
+/// `POST /events/{event}/holds`.
+pub async fn create(
+    State(office): State<Arc<Office>>,
+    Path(event): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    known(&office, &event)?;
+    let wanted = check(&office, body::json(&headers, body).await?)?;
+    match office.hold(wanted).await? {
+        Ok(view) => {
+            let text = serde_json::to_vec(&view).map_err(|error| OfficeError::Defect(error.to_string()))?;
+            let mut response = json(StatusCode::CREATED, text);
+            response.headers_mut().insert(PIN, view.expires_in_seconds.into());
+            Ok(response)
+        }
+        Err(Held::NotEnough { free }) => {
+            let detail = format!("Only {free} tickets are free now.");
+            Err(Problem::conflict("not-enough", detail).with("free", free))
+        }
+        Err(Held::Taken(taken)) => {
+            let detail = format!("Taken by now: {}. Nothing is held for you; choose others.", taken.join(", "));
+            Err(Problem::conflict("taken", detail).with("taken", taken))
+        }
+        Err(Held::Until { .. }) => Err(OfficeError::Defect("held, and yet not".to_owned()).into()),
+    }
+}
+
+fn check(office: &Office, wish: Wish) -> Result<Tickets, Problem> {
+    let limit = office.config.event.per_hold_limit;
+    let tickets = match (wish.seats, wish.quantity) {
+        (Some(seats), None) => {
+            let quantity = u32::try_from(seats.len()).unwrap_or(u32::MAX);
+            Tickets { seats, quantity }
+        }
+        (None, Some(quantity)) => Tickets { seats: Vec::new(), quantity },
+        _ => return Err(Problem::unprocessable("wish-unclear", "Send either \"seats\" or \"quantity\".")),
+    };
+    if tickets.quantity == 0 {
+        return Err(Problem::unprocessable("nothing-wanted", "Choose at least one ticket."));
+    }
+    if tickets.quantity > limit {
+        let detail = format!("Choose at most {limit} tickets at once.");
+        return Err(Problem::unprocessable("too-many", detail).with("limit", limit));
+    }
+    let unknown: Vec<String> = tickets.seats.iter().filter(|seat| !office.plan.has(seat)).cloned().collect();
+    if !unknown.is_empty() {
+        return Err(Problem::unprocessable("unknown-seats", "There are no such seats.").with("unknown", unknown));
+    }
+    let mut seen = HashSet::new();
+    let twice: Vec<String> = tickets.seats.iter().filter(|seat| !seen.insert(*seat)).cloned().collect();
+    if !twice.is_empty() {
+        return Err(Problem::unprocessable("duplicates", "Name each seat once.").with("duplicates", twice));
+    }
+    Ok(tickets)
+}
+
+/// `DELETE /holds/{hold}`.
+pub async fn cancel(State(office): State<Arc<Office>>, Path(hold): Path<String>) -> Result<Response, Problem> {
+    let unknown = || Problem::not_found("There is no such hold.");
+    let hold: HoldId = hold.parse().map_err(|_| unknown())?;
+    match office.cancel(&hold).await? {
+        Acted::Done => Ok(StatusCode::NO_CONTENT.into_response()),
+        Acted::Unknown => Err(unknown()),
+        Acted::Gone => Err(gone("This hold is over: it lapsed, was given back or became an order.")),
+        Acted::Paying => Err(gone("This hold is being paid for and can no longer be given back.")),
+    }
+}
+
+/// 410.
+pub fn gone(detail: &str) -> Problem {
+    Problem::new(StatusCode::GONE, "hold-over", detail)
+}

@@ -1,0 +1,244 @@
+//! The inventory: who holds and who bought what, in the store. Fast, and never the last word: the ledger is.
+//!
+//! A seat is one string key: absent when free, a hold's name with an expiry while held, an order's name for good once
+//! sold. General admission is a hash of counters. Every hold also has a record with its deadline; the sweep returns a
+//! lapsed hold's tickets exactly once, because it takes the record away in the same script.
+
+mod keys;
+mod scripts;
+mod view;
+
+use std::time::Duration;
+
+pub use view::Inventory as InventoryState;
+
+use self::{
+    keys::Keys,
+    scripts::{
+        FIND_HOLD, FORGET_SALES, HOLD_SEATS, HOLD_TICKETS, OPEN_EVENT, PAY_HOLD, REHOLD, RELEASE_HOLD, SELL,
+        SWEEP_HOLDS, VIEW_SEATS,
+    },
+};
+use super::{
+    ids::{HoldId, OrderId},
+    seats::SeatPlan,
+};
+use crate::store::{Arg, Script, SharedEngine, StoreError, Value};
+
+/// How long a hold that is over answers 410 before its name is unknown.
+const REMEMBER: Duration = Duration::from_secs(300);
+/// Most holds looked at in one run of the sweep.
+const SWEEP_AT_MOST: u32 = 500;
+
+/// What a buyer wants, holds or bought: named seats, or a number of general-admission tickets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tickets {
+    /// The seats; empty for general admission.
+    pub seats: Vec<String>,
+    /// How many tickets; the number of seats when there are seats.
+    pub quantity: u32,
+}
+
+/// Why the inventory could not do its part.
+#[derive(Debug, thiserror::Error)]
+pub enum InventoryError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The store lost the event's data: rebuild it from the ledger, then try again.
+    #[error("the store lost the inventory")]
+    Lost,
+}
+
+/// What became of a wish to hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Held {
+    /// All of it is held.
+    Until {
+        /// Milliseconds since the Unix epoch, by the store's clock.
+        deadline_ms: u64,
+    },
+    /// None of it: these seats are not free.
+    Taken(Vec<String>),
+    /// None of it: this many tickets are left.
+    NotEnough {
+        /// How many.
+        free: u32,
+    },
+}
+
+/// What became of an attempt to act on a hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acted {
+    /// Done, by this call.
+    Done,
+    /// There is no such hold.
+    Unknown,
+    /// It lapsed, was cancelled or used up.
+    Gone,
+    /// It is being paid for.
+    Paying,
+}
+
+/// The inventory of one event.
+#[derive(Debug)]
+pub struct Inventory {
+    engine: SharedEngine,
+    keys: Keys,
+    seats: Vec<String>,
+    tickets: u32,
+}
+
+impl Inventory {
+    /// The inventory of `event`; nothing is asked of the store yet.
+    pub fn new(engine: SharedEngine, event: &str, plan: &SeatPlan, general_admission: u32) -> Self {
+        let keys = Keys::of(event);
+        let seats = plan.names().iter().map(|name| keys.seat(name)).collect();
+        Self { engine, keys, seats, tickets: general_admission }
+    }
+
+    /// Creates what is missing and frees what was sold to orders other than `confirmed`. Idempotent; holds stay.
+    pub async fn open(&self, confirmed: &[OrderId]) -> Result<(), StoreError> {
+        let tickets = vec![self.keys.tickets.clone()];
+        self.run(&OPEN_EVENT, &tickets, vec![self.tickets.into()]).await?;
+        let keys = [vec![self.keys.tickets.clone(), self.keys.sold.clone()], self.seats.clone()].concat();
+        let orders = confirmed.iter().map(|order| order.as_str().into()).collect();
+        self.run(&FORGET_SALES, &keys, orders).await?;
+        Ok(())
+    }
+
+    /// Holds all of `wanted` or nothing. Idempotent for the same `hold`.
+    pub async fn hold(&self, hold: &HoldId, wanted: &Tickets, ttl: Duration) -> Result<Held, InventoryError> {
+        let mut args = vec![hold.as_str().into(), millis(ttl)];
+        let script = if wanted.seats.is_empty() {
+            args.push(wanted.quantity.into());
+            &HOLD_TICKETS
+        } else {
+            args.push(wanted.seats.join(",").into());
+            &HOLD_SEATS
+        };
+        let reply = self.run(script, &self.hold_keys(&wanted.seats), args).await?;
+        match scripts::ints(script, &reply)? {
+            (1, rest) => match rest.first().and_then(|deadline| u64::try_from(*deadline).ok()) {
+                Some(deadline_ms) => Ok(Held::Until { deadline_ms }),
+                None => Err(scripts::unexpected(script, &reply).into()),
+            },
+            (0, rest) if wanted.seats.is_empty() => {
+                let free = rest.first().and_then(|free| u32::try_from(*free).ok()).unwrap_or(0);
+                Ok(Held::NotEnough { free })
+            }
+            (0, positions) => Ok(Held::Taken(positions.iter().filter_map(|at| nth(&wanted.seats, *at)).collect())),
+            _ => Err(InventoryError::Lost),
+        }
+    }
+
+    /// Keeps a live hold for at least `ttl` from now while it is paid for, and says what it holds. Idempotent.
+    pub async fn pay(&self, hold: &HoldId, ttl: Duration) -> Result<Result<Tickets, Acted>, StoreError> {
+        let Some(tickets) = self.find(hold).await? else { return Ok(Err(Acted::Unknown)) };
+        let mut keys = vec![self.keys.holds.clone(), self.keys.deadlines.clone()];
+        keys.extend(tickets.seats.iter().map(|seat| self.keys.seat(seat)));
+        let reply = self.run(&PAY_HOLD, &keys, vec![hold.as_str().into(), millis(ttl)]).await?;
+        Ok(match acted(&PAY_HOLD, &reply)? {
+            Acted::Done => Ok(tickets),
+            other => Err(other),
+        })
+    }
+
+    /// Gives back a hold that its buyer cancels. Done at most once for each hold.
+    pub async fn cancel(&self, hold: &HoldId) -> Result<Acted, StoreError> {
+        self.release(hold, 0).await
+    }
+
+    /// Gives back a hold whose order came to nothing. Done at most once for each hold.
+    pub async fn refuse(&self, hold: &HoldId) -> Result<Acted, StoreError> {
+        self.release(hold, 1).await
+    }
+
+    async fn release(&self, hold: &HoldId, refused: i64) -> Result<Acted, StoreError> {
+        let Some(tickets) = self.find(hold).await? else { return Ok(Acted::Unknown) };
+        let args = vec![hold.as_str().into(), refused.into(), millis(REMEMBER)];
+        let reply = self.run(&RELEASE_HOLD, &self.hold_keys(&tickets.seats), args).await?;
+        acted(&RELEASE_HOLD, &reply)
+    }
+
+    /// Marks what `order` bought as sold, whoever else holds it by now. Idempotent. The answer is how many seats another
+    /// order has, which the ledger makes impossible.
+    pub async fn sell(&self, hold: &HoldId, order: &OrderId, tickets: &Tickets) -> Result<u32, InventoryError> {
+        let mut keys = self.hold_keys(&[]);
+        keys.push(self.keys.sold.clone());
+        keys.extend(tickets.seats.iter().map(|seat| self.keys.seat(seat)));
+        let args = vec![hold.as_str().into(), order.as_str().into(), tickets.quantity.into(), millis(REMEMBER)];
+        let reply = self.run(&SELL, &keys, args).await?;
+        u32::try_from(scripts::int(&SELL, &reply)?).map_err(|_| InventoryError::Lost)
+    }
+
+    /// Holds again what a pending order has in the ledger, whoever else holds it by now. Idempotent. The answer is how
+    /// many of the seats are sold.
+    pub async fn rehold(&self, hold: &HoldId, tickets: &Tickets, ttl: Duration) -> Result<u32, InventoryError> {
+        let args = vec![hold.as_str().into(), millis(ttl), tickets.quantity.into(), tickets.seats.join(",").into()];
+        let reply = self.run(&REHOLD, &self.hold_keys(&tickets.seats), args).await?;
+        u32::try_from(scripts::int(&REHOLD, &reply)?).map_err(|_| InventoryError::Lost)
+    }
+
+    /// Returns what lapsed. The answer is how many holds lapsed, and whether more may be waiting.
+    pub async fn sweep(&self) -> Result<(u32, bool), StoreError> {
+        let reply = self.run(&SWEEP_HOLDS, &self.hold_keys(&[]), vec![SWEEP_AT_MOST.into(), millis(REMEMBER)]).await?;
+        let (looked_at, lapsed) = scripts::ints(&SWEEP_HOLDS, &reply)?;
+        let lapsed = lapsed.first().and_then(|count| u32::try_from(*count).ok()).unwrap_or(0);
+        Ok((lapsed, looked_at >= i64::from(SWEEP_AT_MOST)))
+    }
+
+    /// The state of everything at one instant.
+    pub async fn state(&self) -> Result<InventoryState, InventoryError> {
+        let keys = [vec![self.keys.tickets.clone()], self.seats.clone()].concat();
+        let reply = self.run(&VIEW_SEATS, &keys, Vec::new()).await?;
+        view::parse(&reply, self.seats.len(), self.tickets)?.ok_or(InventoryError::Lost)
+    }
+
+    async fn find(&self, hold: &HoldId) -> Result<Option<Tickets>, StoreError> {
+        let keys = vec![self.keys.holds.clone()];
+        match self.run(&FIND_HOLD, &keys, vec![hold.as_str().into()]).await? {
+            Value::Nil => Ok(None),
+            Value::Bulk(record) => {
+                let tickets = std::str::from_utf8(&record).ok().and_then(parse_record);
+                tickets.map(Some).ok_or_else(|| scripts::unexpected(&FIND_HOLD, &Value::Bulk(record)))
+            }
+            other => Err(scripts::unexpected(&FIND_HOLD, &other)),
+        }
+    }
+
+    fn hold_keys(&self, seats: &[String]) -> Vec<String> {
+        let shared = [&self.keys.holds, &self.keys.deadlines, &self.keys.tickets].into_iter().cloned();
+        shared.chain(seats.iter().map(|seat| self.keys.seat(seat))).collect()
+    }
+
+    async fn run(&self, script: &'static Script, keys: &[String], args: Vec<Arg>) -> Result<Value, StoreError> {
+        self.engine.run(script, keys, args).await
+    }
+}
+
+/// `state:deadline:quantity:seats`.
+fn parse_record(record: &str) -> Option<Tickets> {
+    let mut fields = record.splitn(4, ':').skip(2);
+    let quantity = fields.next()?.parse().ok()?;
+    let seats = fields.next()?.split(',').filter(|seat| !seat.is_empty()).map(str::to_owned).collect();
+    Some(Tickets { seats, quantity })
+}
+
+fn acted(script: &'static Script, reply: &Value) -> Result<Acted, StoreError> {
+    match scripts::int(script, reply)? {
+        1 => Ok(Acted::Done),
+        0 => Ok(Acted::Unknown),
+        -1 => Ok(Acted::Gone),
+        -2 => Ok(Acted::Paying),
+        _ => Err(scripts::unexpected(script, reply)),
+    }
+}
+
+fn nth(seats: &[String], position: i64) -> Option<String> {
+    seats.get(usize::try_from(position).ok()?.checked_sub(1)?).cloned()
+}
+
+fn millis(duration: Duration) -> Arg {
+    Arg::Int(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
+}

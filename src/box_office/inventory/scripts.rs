@@ -1,0 +1,46 @@
+//! The inventory's scripts, and how their replies are read.
+
+use crate::store::{Script, StoreError, Value};
+
+macro_rules! scripts {
+    ($($name:ident = $file:literal;)*) => {
+        $(pub static $name: Script = Script::new($file, include_str!(concat!("../../../lua/", $file)));)*
+    };
+}
+
+scripts! {
+    OPEN_EVENT = "open_event-1.lua";
+    HOLD_SEATS = "hold_seats-n.lua";
+    HOLD_TICKETS = "hold_tickets-3.lua";
+    FIND_HOLD = "find_hold-1.lua";
+    PAY_HOLD = "pay_hold-n.lua";
+    RELEASE_HOLD = "release_hold-n.lua";
+    SELL = "sell-n.lua";
+    REHOLD = "rehold-n.lua";
+    SWEEP_HOLDS = "sweep_holds-3.lua";
+    VIEW_SEATS = "view_seats-n.lua";
+    FORGET_SALES = "forget_sales-n.lua";
+}
+
+/// A reply that the script's header does not promise.
+pub fn unexpected(script: &'static Script, reply: &Value) -> StoreError {
+    StoreError::Script { script: script.file(), message: format!("unexpected reply {reply:?}") }
+}
+
+/// A reply that is one whole number.
+pub fn int(script: &'static Script, reply: &Value) -> Result<i64, StoreError> {
+    match reply {
+        Value::Int(number) => Ok(*number),
+        other => Err(unexpected(script, other)),
+    }
+}
+
+/// A reply that is a list of whole numbers, at least one.
+pub fn ints(script: &'static Script, reply: &Value) -> Result<(i64, Vec<i64>), StoreError> {
+    let Value::Array(items) = reply else { return Err(unexpected(script, reply)) };
+    let numbers: Result<Vec<i64>, StoreError> = items.iter().map(|item| int(script, item)).collect();
+    match numbers?.split_first() {
+        Some((first, rest)) => Ok((*first, rest.to_vec())),
+        None => Err(unexpected(script, reply)),
+    }
+}

@@ -1,0 +1,72 @@
+//! The inventory at one instant.
+
+use super::scripts::{VIEW_SEATS, unexpected};
+use crate::{
+    box_office::views::SeatState,
+    store::{StoreError, Value},
+};
+
+/// How many tickets are where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Can be held. Below zero when the ledger sold what the store had already promised to holds that will fail.
+    pub free: i64,
+    /// Held until a deadline.
+    pub held: i64,
+    /// Sold.
+    pub sold: i64,
+}
+
+impl Counts {
+    fn add(&mut self, state: SeatState) {
+        match state {
+            SeatState::Free => self.free += 1,
+            SeatState::Held => self.held += 1,
+            SeatState::Sold => self.sold += 1,
+        }
+    }
+
+    /// Seats and general admission together.
+    pub fn plus(self, other: Self) -> Self {
+        Self { free: self.free + other.free, held: self.held + other.held, sold: self.sold + other.sold }
+    }
+}
+
+/// Every seat and the counters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inventory {
+    /// The seats in the plan's order.
+    pub seats: Vec<SeatState>,
+    /// The seats, counted.
+    pub seat_counts: Counts,
+    /// General admission.
+    pub tickets: Counts,
+    /// How many general-admission tickets there are.
+    pub tickets_total: u32,
+}
+
+/// Reads the reply of `view_seats`; `None` when the event is not in the store.
+pub fn parse(reply: &Value, seats: usize, tickets_total: u32) -> Result<Option<Inventory>, StoreError> {
+    let wrong = || unexpected(&VIEW_SEATS, reply);
+    let Value::Array(items) = reply else { return Err(wrong()) };
+    let [Value::Int(free), Value::Int(held), Value::Int(sold), Value::Bulk(letters)] = items.as_slice() else {
+        return if items.is_empty() { Ok(None) } else { Err(wrong()) };
+    };
+    if letters.len() != seats {
+        return Err(wrong());
+    }
+    let mut seat_counts = Counts::default();
+    let mut states = Vec::with_capacity(seats);
+    for letter in letters {
+        let state = match letter {
+            b'f' => SeatState::Free,
+            b'h' => SeatState::Held,
+            b's' => SeatState::Sold,
+            _ => return Err(wrong()),
+        };
+        seat_counts.add(state);
+        states.push(state);
+    }
+    let tickets = Counts { free: *free, held: *held, sold: *sold };
+    Ok(Some(Inventory { seats: states, seat_counts, tickets, tickets_total }))
+}

@@ -1,0 +1,100 @@
+//! The ledger, counted in one reading.
+
+use sqlx::SqliteConnection;
+
+use super::{Ledger, LedgerError, rows::unsigned};
+
+/// How many of everything, at one instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(missing_docs, reason = "each counts the orders of its status")]
+pub struct LedgerCounts {
+    pub pending: u64,
+    pub confirmed: u64,
+    pub refused: u64,
+    pub expired: u64,
+    pub refunded: u64,
+    /// Tickets of confirmed orders.
+    pub tickets_confirmed: u64,
+    /// General-admission tickets among them.
+    pub general_confirmed: u64,
+    /// Seats of confirmed orders, counted once for each order that has them.
+    pub seats_sold: u64,
+    /// Seats of confirmed orders, each counted once.
+    pub distinct_seats_sold: u64,
+    /// Charges that took money, whether or not it was given back since.
+    pub captures: u64,
+    /// Charges whose money was given back.
+    pub refunds: u64,
+    /// Charges whose money is still to be given back.
+    pub refunds_owed: u64,
+    /// Orders of whose status the inventory has not been told.
+    pub untold: u64,
+    /// Charges that took another sum than was ordered.
+    pub mismatched: u64,
+}
+
+impl Ledger {
+    /// Counts everything about `event` in one transaction.
+    pub async fn counts(&self, event: &str) -> Result<LedgerCounts, LedgerError> {
+        let mut tx = self.readers.begin().await?;
+        let mut counts = LedgerCounts::default();
+        let by_status: Vec<(String, i64, i64, i64)> = sqlx::query_as(
+            "SELECT status, COUNT(*), CAST(SUM(quantity) AS BIGINT), CAST(SUM(inventory_due) AS BIGINT) \
+             FROM orders WHERE event = $1 GROUP BY status",
+        )
+        .bind(event)
+        .fetch_all(&mut *tx)
+        .await?;
+        for (status, orders, tickets, untold) in by_status {
+            let orders = unsigned(orders)?;
+            counts.untold += unsigned(untold)?;
+            match status.as_str() {
+                "pending" => counts.pending = orders,
+                "confirmed" => (counts.confirmed, counts.tickets_confirmed) = (orders, unsigned(tickets)?),
+                "refused" => counts.refused = orders,
+                "expired" => counts.expired = orders,
+                _ => counts.refunded = orders,
+            }
+        }
+        let (seats, distinct): (i64, i64) = sqlx::query_as(
+            "SELECT COUNT(*), COUNT(DISTINCT i.seat) FROM order_items i JOIN orders o ON o.id = i.order_id \
+             WHERE o.event = $1 AND o.status = 'confirmed'",
+        )
+        .bind(event)
+        .fetch_one(&mut *tx)
+        .await?;
+        (counts.seats_sold, counts.distinct_seats_sold) = (unsigned(seats)?, unsigned(distinct)?);
+        counts.general_confirmed = counts.tickets_confirmed.saturating_sub(counts.seats_sold);
+        payments(&mut tx, event, &mut counts).await?;
+        tx.rollback().await?;
+        Ok(counts)
+    }
+}
+
+async fn payments(tx: &mut SqliteConnection, event: &str, counts: &mut LedgerCounts) -> Result<(), LedgerError> {
+    let by_state: Vec<(String, i64)> = sqlx::query_as(
+        "SELECT p.state, COUNT(*) FROM payments p JOIN orders o ON o.id = p.order_id \
+         WHERE o.event = $1 GROUP BY p.state",
+    )
+    .bind(event)
+    .fetch_all(&mut *tx)
+    .await?;
+    for (state, charges) in by_state {
+        let charges = unsigned(charges)?;
+        match state.as_str() {
+            "captured" => counts.captures += charges,
+            "refunded" => (counts.captures, counts.refunds) = (counts.captures + charges, charges),
+            "mismatched" => counts.mismatched = charges,
+            _ => {}
+        }
+    }
+    let owed: i64 = sqlx::query_scalar(
+        "SELECT COUNT(*) FROM outbox t JOIN orders o ON o.id = t.order_id \
+         WHERE o.event = $1 AND t.kind = 'refund' AND t.state <> 'done'",
+    )
+    .bind(event)
+    .fetch_one(tx)
+    .await?;
+    counts.refunds_owed = unsigned(owed)?;
+    Ok(())
+}

@@ -1,0 +1,301 @@
+//! Orders: placed in one transaction with their items, their payment task and the client's stored answer.
+
+use sqlx::SqliteConnection;
+
+use super::{
+    End, Ledger, LedgerError, StoredAnswer, idempotency,
+    rows::{signed, status, status_word, unsigned},
+};
+use crate::box_office::{
+    ids::{HoldId, OrderId},
+    inventory::Tickets,
+    views::{OrderStatus, OrderView},
+};
+
+/// The scope of keys sent to `POST /orders`.
+const SCOPE: &str = "orders";
+
+/// An order as recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Order {
+    /// Its name.
+    pub id: OrderId,
+    /// The hold it came from.
+    pub hold: HoldId,
+    /// The event's identifier.
+    pub event: String,
+    /// How far it is.
+    pub status: OrderStatus,
+    /// What was ordered.
+    pub tickets: Tickets,
+    /// What it costs in the currency's minor unit.
+    pub amount_minor: u64,
+    /// ISO 4217 code.
+    pub currency: String,
+    /// When it was placed, milliseconds since the Unix epoch.
+    pub created_ms: u64,
+}
+
+impl Order {
+    /// What the buyer sees.
+    pub fn view(&self) -> OrderView {
+        OrderView {
+            order: self.id.as_str().to_owned(),
+            event: self.event.clone(),
+            status: self.status,
+            seats: self.tickets.seats.clone(),
+            quantity: self.tickets.quantity,
+            amount_minor: self.amount_minor,
+            currency: self.currency.clone(),
+        }
+    }
+}
+
+/// An order to place, with the key it came under and the answer to keep.
+#[derive(Debug, Clone)]
+pub struct NewOrder {
+    /// The order; pending.
+    pub order: Order,
+    /// The client's idempotency key.
+    pub key: String,
+    /// What to answer, now and to every retry.
+    pub answer: StoredAnswer,
+    /// When to ask the provider if nothing was heard, milliseconds since the Unix epoch.
+    pub poll_ms: u64,
+}
+
+/// What became of an order to place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlaceOutcome {
+    /// Recorded, and its payment task with it.
+    Placed,
+    /// The key was used before, and this was answered.
+    Answered(StoredAnswer),
+    /// The hold already became an order.
+    HoldUsed,
+    /// Another order has one of the seats, or the last tickets.
+    Taken,
+}
+
+macro_rules! select_orders {
+    ($condition:literal) => {
+        concat!(
+            "SELECT o.id, o.hold, o.event, o.status, o.quantity, o.amount_minor, o.currency, o.created_ms, i.seat \
+             FROM orders o LEFT JOIN order_items i ON i.order_id = o.id WHERE ",
+            $condition,
+            " ORDER BY o.id, i.position"
+        )
+    };
+}
+
+impl Ledger {
+    /// What was answered under this key of `POST /orders`, if anything.
+    pub async fn answered_order(&self, key: &str) -> Result<Option<StoredAnswer>, LedgerError> {
+        self.stored_answer(SCOPE, key).await
+    }
+
+    /// Records a pending order, its items, its payment task and the answer, or nothing.
+    pub async fn place(&self, new: NewOrder) -> Result<PlaceOutcome, LedgerError> {
+        self.write(move |tx| Box::pin(async move { place(tx, &new).await })).await
+    }
+
+    /// The order of this name.
+    pub async fn order(&self, id: &OrderId) -> Result<Option<Order>, LedgerError> {
+        find(&mut *self.readers.acquire().await?, id).await
+    }
+
+    /// Every order that has tickets: pending and confirmed ones.
+    pub async fn orders_in_force(&self, event: &str) -> Result<Vec<Order>, LedgerError> {
+        let sql = select_orders!("o.event = $1 AND o.status IN ('pending', 'confirmed')");
+        fold(sqlx::query_as(sql).bind(event).fetch_all(&self.readers).await?)
+    }
+
+    /// The orders that have any of these seats.
+    pub async fn orders_with_seats(&self, event: &str, seats: &[String]) -> Result<Vec<Order>, LedgerError> {
+        let mut connection = self.readers.acquire().await?;
+        let mut orders = Vec::new();
+        for seat in seats {
+            let sql = select_orders!(
+                "o.id IN (SELECT order_id FROM order_items WHERE event = $1 AND seat = $2 AND active = 1)"
+            );
+            orders.extend(fold(sqlx::query_as(sql).bind(event).bind(seat).fetch_all(&mut *connection).await?)?);
+        }
+        Ok(orders)
+    }
+
+    /// Orders whose present status the inventory has not been told of.
+    pub async fn orders_to_tell(&self, most: u32) -> Result<Vec<Order>, LedgerError> {
+        let sql = select_orders!("o.id IN (SELECT id FROM orders WHERE inventory_due = 1 ORDER BY id LIMIT $1)");
+        fold(sqlx::query_as(sql).bind(most).fetch_all(&self.readers).await?)
+    }
+
+    /// Notes that the inventory knows these orders' statuses; one that has changed since stays due.
+    pub async fn told(&self, orders: Vec<(OrderId, OrderStatus)>) -> Result<(), LedgerError> {
+        self.write(move |tx| {
+            Box::pin(async move {
+                for (order, status) in &orders {
+                    sqlx::query("UPDATE orders SET inventory_due = 0 WHERE id = $1 AND status = $2")
+                        .bind(order.as_str())
+                        .bind(status_word(*status))
+                        .execute(&mut *tx)
+                        .await?;
+                }
+                Ok(End::Commit(()))
+            })
+        })
+        .await
+    }
+
+    /// Takes pending orders whose outcome is overdue, and puts off the next look at them until `next_ms`.
+    pub async fn take_overdue(&self, now_ms: u64, next_ms: u64, most: u32) -> Result<Vec<Order>, LedgerError> {
+        let due: bool =
+            sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM orders WHERE status = 'pending' AND poll_ms <= $1)")
+                .bind(signed(now_ms))
+                .fetch_one(&self.readers)
+                .await?;
+        if !due {
+            return Ok(Vec::new());
+        }
+        self.write(move |tx| {
+            Box::pin(async move {
+                let ids: Vec<String> = sqlx::query_scalar(
+                    "UPDATE orders SET poll_ms = $1 WHERE id IN (SELECT id FROM orders \
+                     WHERE status = 'pending' AND poll_ms <= $2 ORDER BY poll_ms LIMIT $3) RETURNING id",
+                )
+                .bind(signed(next_ms))
+                .bind(signed(now_ms))
+                .bind(most)
+                .fetch_all(&mut *tx)
+                .await?;
+                let mut orders = Vec::with_capacity(ids.len());
+                for id in ids {
+                    let id = id.parse().map_err(|_| LedgerError::Unreadable("order id"))?;
+                    orders.extend(find(&mut *tx, &id).await?);
+                }
+                Ok(End::Commit(orders))
+            })
+        })
+        .await
+    }
+}
+
+async fn place(tx: &mut SqliteConnection, new: &NewOrder) -> Result<End<PlaceOutcome>, LedgerError> {
+    if let Some(answer) = idempotency::stored(tx, SCOPE, &new.key).await? {
+        return Ok(End::Rollback(PlaceOutcome::Answered(answer)));
+    }
+    let order = &new.order;
+    let used: bool = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM orders WHERE hold = $1)")
+        .bind(order.hold.as_str())
+        .fetch_one(&mut *tx)
+        .await?;
+    if used {
+        return Ok(End::Rollback(PlaceOutcome::HoldUsed));
+    }
+    sqlx::query(
+        "INSERT INTO orders (id, event, hold, status, quantity, amount_minor, currency, created_ms, poll_ms) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+    )
+    .bind(order.id.as_str())
+    .bind(&order.event)
+    .bind(order.hold.as_str())
+    .bind(status_word(order.status))
+    .bind(order.tickets.quantity)
+    .bind(signed(order.amount_minor))
+    .bind(&order.currency)
+    .bind(signed(order.created_ms))
+    .bind(signed(new.poll_ms))
+    .execute(&mut *tx)
+    .await?;
+    if !insert_items(tx, order).await? {
+        return Ok(End::Rollback(PlaceOutcome::Taken));
+    }
+    sqlx::query(
+        "INSERT INTO outbox (kind, subject, order_id, state, not_before_ms) VALUES ('charge', $1, $1, 'due', $2)",
+    )
+    .bind(order.id.as_str())
+    .bind(signed(order.created_ms))
+    .execute(&mut *tx)
+    .await?;
+    idempotency::store(tx, SCOPE, &new.key, &new.answer, order.created_ms).await?;
+    Ok(End::Commit(PlaceOutcome::Placed))
+}
+
+/// Whether the seats or tickets could be had.
+async fn insert_items(tx: &mut SqliteConnection, order: &Order) -> Result<bool, LedgerError> {
+    if order.tickets.seats.is_empty() {
+        return take_tickets(tx, order).await;
+    }
+    for (position, seat) in (0_i64..).zip(&order.tickets.seats) {
+        let inserted = sqlx::query("INSERT INTO order_items (order_id, position, event, seat) VALUES ($1, $2, $3, $4)")
+            .bind(order.id.as_str())
+            .bind(position)
+            .bind(&order.event)
+            .bind(seat)
+            .execute(&mut *tx)
+            .await;
+        match inserted {
+            Ok(_) => {}
+            Err(sqlx::Error::Database(error)) if error.is_unique_violation() => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(true)
+}
+
+/// Takes an order's general-admission tickets out of those not yet taken; whether there were enough.
+pub(super) async fn take_tickets(tx: &mut SqliteConnection, order: &Order) -> Result<bool, LedgerError> {
+    let taken = sqlx::query(
+        "UPDATE events SET tickets_taken = tickets_taken + $1 \
+         WHERE id = $2 AND tickets_taken + $1 <= tickets_total",
+    )
+    .bind(order.tickets.quantity)
+    .bind(&order.event)
+    .execute(tx)
+    .await?;
+    Ok(taken.rows_affected() == 1)
+}
+
+pub(super) async fn find(connection: &mut SqliteConnection, id: &OrderId) -> Result<Option<Order>, LedgerError> {
+    let rows = sqlx::query_as(select_orders!("o.id = $1")).bind(id.as_str()).fetch_all(connection).await?;
+    Ok(fold(rows)?.pop())
+}
+
+#[derive(sqlx::FromRow)]
+struct Row {
+    id: String,
+    hold: String,
+    event: String,
+    status: String,
+    quantity: i64,
+    amount_minor: i64,
+    currency: String,
+    created_ms: i64,
+    seat: Option<String>,
+}
+
+/// One order per run of rows with the same id, its seats in their rows' order.
+fn fold(rows: Vec<Row>) -> Result<Vec<Order>, LedgerError> {
+    let mut orders: Vec<Order> = Vec::new();
+    for row in rows {
+        if let (Some(last), Some(seat)) = (orders.last_mut(), &row.seat)
+            && last.id.as_str() == row.id
+        {
+            last.tickets.seats.push(seat.clone());
+            continue;
+        }
+        orders.push(Order {
+            id: row.id.parse().map_err(|_| LedgerError::Unreadable("order id"))?,
+            hold: row.hold.parse().map_err(|_| LedgerError::Unreadable("hold id"))?,
+            event: row.event,
+            status: status(&row.status)?,
+            tickets: Tickets {
+                seats: row.seat.into_iter().collect(),
+                quantity: u32::try_from(row.quantity).map_err(|_| LedgerError::Unreadable("quantity"))?,
+            },
+            amount_minor: unsigned(row.amount_minor)?,
+            currency: row.currency,
+            created_ms: unsigned(row.created_ms)?,
+        });
+    }
+    Ok(orders)
+}

@@ -1,0 +1,138 @@
+//! Placing an order: once for each key, once for each hold, once for each seat.
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::{
+    ids::{HoldId, OrderId},
+    inventory::{Acted, Tickets},
+    ledger::{NewOrder, Order, PlaceOutcome, StoredAnswer},
+    office::{Office, OfficeError},
+    reconcile::POLL_AFTER,
+    views::OrderStatus,
+};
+
+/// HTTP status of a placed order.
+const ACCEPTED: i64 = 202;
+
+/// What became of `POST /orders`.
+#[derive(Debug)]
+pub enum Placement {
+    /// Placed, by this request or an earlier one with the same key.
+    Answer {
+        /// What to answer.
+        answer: StoredAnswer,
+        /// Whether an earlier request did it.
+        replayed: bool,
+    },
+    /// The first request with this key still runs.
+    StillRunning,
+    /// The key came with another request before.
+    OtherRequest,
+    /// There is no such hold.
+    UnknownHold,
+    /// The hold lapsed, was cancelled or used up.
+    HoldGone,
+    /// The hold already became an order, under another key.
+    HoldUsed,
+    /// Another order has one of the seats, or the last tickets.
+    Taken,
+}
+
+/// The keys whose first request runs in this process: as many as there are such requests.
+#[derive(Debug, Default)]
+pub struct RunningKeys(Mutex<HashMap<String, String>>);
+
+impl RunningKeys {
+    fn enter(self: &Arc<Self>, key: &str, fingerprint: &str) -> Result<Running, Placement> {
+        match self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(key.to_owned()) {
+            Entry::Occupied(other) if other.get() != fingerprint => Err(Placement::OtherRequest),
+            Entry::Occupied(_) => Err(Placement::StillRunning),
+            Entry::Vacant(free) => {
+                free.insert(fingerprint.to_owned());
+                Ok(Running { keys: Arc::clone(self), key: key.to_owned() })
+            }
+        }
+    }
+}
+
+/// Keeps a key until dropped.
+struct Running {
+    keys: Arc<RunningKeys>,
+    key: String,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.keys.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+    }
+}
+
+impl Office {
+    /// Places an order. Run it on a task of its own: it must not stop half way because its client left.
+    pub async fn place_order(&self, key: String, hold: HoldId) -> Result<Placement, OfficeError> {
+        let fingerprint = fingerprint(&hold);
+        let _running = match self.running.enter(&key, &fingerprint) {
+            Ok(running) => running,
+            Err(refusal) => return Ok(refusal),
+        };
+        if let Some(answer) = self.ledger.answered_order(&key).await? {
+            return Ok(replay(answer, &fingerprint));
+        }
+        let tickets = match self.inventory.pay(&hold, self.paying_ttl()).await? {
+            Ok(tickets) => tickets,
+            Err(Acted::Unknown) => return Ok(Placement::UnknownHold),
+            Err(_) => return Ok(Placement::HoldGone),
+        };
+        let order = self.new_order(hold.clone(), tickets.clone());
+        let text = serde_json::to_string(&order.view()).map_err(|error| OfficeError::Defect(error.to_string()))?;
+        let answer = StoredAnswer { fingerprint: fingerprint.clone(), status: ACCEPTED, answer: text };
+        let poll_ms = order.created_ms.saturating_add(millis(POLL_AFTER));
+        match self.ledger.place(NewOrder { order, key, answer: answer.clone(), poll_ms }).await? {
+            PlaceOutcome::Placed => {
+                self.task_due.notify_one();
+                Ok(Placement::Answer { answer, replayed: false })
+            }
+            PlaceOutcome::Answered(earlier) => Ok(replay(earlier, &fingerprint)),
+            PlaceOutcome::HoldUsed => Ok(Placement::HoldUsed),
+            PlaceOutcome::Taken => {
+                self.inventory.refuse(&hold).await?;
+                self.correct(&tickets).await?;
+                Ok(Placement::Taken)
+            }
+        }
+    }
+
+    fn new_order(&self, hold: HoldId, tickets: Tickets) -> Order {
+        Order {
+            id: OrderId::random(),
+            hold,
+            event: self.config.event.id.clone(),
+            status: OrderStatus::Pending,
+            amount_minor: self.amount(tickets.quantity),
+            tickets,
+            currency: self.config.event.currency.clone(),
+            created_ms: self.clock.unix_millis(),
+        }
+    }
+}
+
+/// What makes two requests under one key the same request.
+fn fingerprint(hold: &HoldId) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, hold.as_str().as_bytes());
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn replay(answer: StoredAnswer, fingerprint: &str) -> Placement {
+    if answer.fingerprint == fingerprint {
+        Placement::Answer { answer, replayed: true }
+    } else {
+        Placement::OtherRequest
+    }
+}
+
+pub(super) fn millis(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,176 @@
+//! The payment provider's API, as its client.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode, Uri, header};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::{TokioExecutor, TokioTimer},
+};
+use serde::{Deserialize, de::DeserializeOwned};
+
+use super::{
+    config::{ProviderConfig, Secret},
+    ids::OrderId,
+    ledger::{Notice, Outcome, Task},
+};
+
+/// Most bytes of an answer that are read.
+const ANSWER_LIMIT: usize = 256 * 1024;
+
+/// Why the provider did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ProviderError {
+    /// It may or may not have done it: no answer in time, a broken one, or "later". Ask again with the same key.
+    #[error("{reason}")]
+    Unclear {
+        /// What happened.
+        reason: String,
+        /// How long it asks us to wait.
+        retry_after: Option<Duration>,
+    },
+    /// It will not do it, now or later.
+    #[error("the provider refuses: {0}")]
+    Refused(StatusCode),
+}
+
+fn unclear(reason: impl ToString) -> ProviderError {
+    ProviderError::Unclear { reason: reason.to_string(), retry_after: None }
+}
+
+/// A charge as the provider sees it.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Charge {
+    charge: String,
+    status: String,
+    amount_minor: u64,
+    currency: String,
+}
+
+impl Charge {
+    /// What it says about `order`; `None` while it is pending.
+    pub fn notice(self, order: &OrderId) -> Option<Notice> {
+        let outcome = match self.status.as_str() {
+            "captured" => Outcome::Captured,
+            "declined" => Outcome::Declined,
+            "refunded" => Outcome::Refunded,
+            _ => return None,
+        };
+        Some(Notice {
+            event: None,
+            charge: self.charge,
+            order: order.clone(),
+            outcome,
+            amount_minor: self.amount_minor,
+            currency: self.currency,
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct Charges {
+    charges: Vec<Charge>,
+}
+
+#[derive(Deserialize)]
+struct Refund {
+    status: String,
+}
+
+/// A client of one provider. Every call has a deadline.
+#[derive(Debug)]
+pub struct Provider {
+    client: Client<HttpConnector, Full<Bytes>>,
+    base: Uri,
+    api_key: Secret,
+    timeout: Duration,
+}
+
+impl Provider {
+    /// A client; nothing is connected yet. `None` when the address is not `http://HOST:PORT`.
+    pub fn new(config: &ProviderConfig) -> Option<Self> {
+        let mut connector = HttpConnector::new();
+        connector.set_connect_timeout(Some(config.timeout));
+        connector.set_nodelay(true);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            // Shorter than servers keep idle connections, so that we do not write into one that is being closed.
+            .pool_idle_timeout(Duration::from_secs(4))
+            .build(connector);
+        Some(Self { client, base: config.base()?, api_key: config.api_key.clone(), timeout: config.timeout })
+    }
+
+    /// Charges an order. The same task may be sent any number of times: its subject is the idempotency key.
+    pub async fn charge(&self, task: &Task) -> Result<Charge, ProviderError> {
+        let body = serde_json::json!({
+            "order": task.order.as_str(), "amount_minor": task.amount_minor, "currency": task.currency,
+        });
+        self.call(Method::POST, "/charges", Some((&task.subject, body))).await
+    }
+
+    /// Gives a charge back; whether that is already done. Like [`Self::charge`], it may be repeated.
+    pub async fn refund(&self, task: &Task) -> Result<bool, ProviderError> {
+        let body = serde_json::json!({ "charge": task.subject, "amount_minor": task.amount_minor });
+        let key = format!("refund-{}", task.subject);
+        let refund: Refund = self.call(Method::POST, "/refunds", Some((&key, body))).await?;
+        Ok(refund.status == "succeeded")
+    }
+
+    /// Every charge the provider has for an order.
+    pub async fn charges_of(&self, order: &OrderId) -> Result<Vec<Charge>, ProviderError> {
+        let charges: Charges = self.call(Method::GET, &format!("/charges?order={}", order.as_str()), None).await?;
+        Ok(charges.charges)
+    }
+
+    async fn call<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&str, serde_json::Value)>,
+    ) -> Result<T, ProviderError> {
+        tokio::time::timeout(self.timeout, self.call_untimed(method, path, body))
+            .await
+            .map_err(|_| unclear("no answer in time"))?
+    }
+
+    async fn call_untimed<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&str, serde_json::Value)>,
+    ) -> Result<T, ProviderError> {
+        let authority = self.base.authority().map_or_else(String::new, ToString::to_string);
+        let mut request = Request::builder()
+            .method(method)
+            .uri(format!("http://{authority}{path}"))
+            .header(header::AUTHORIZATION, format!("Bearer {}", self.api_key.reveal()))
+            .header(header::ACCEPT, "application/json");
+        let mut bytes = Bytes::new();
+        if let Some((key, body)) = body {
+            request = request.header("Idempotency-Key", key).header(header::CONTENT_TYPE, "application/json");
+            bytes = Bytes::from(body.to_string());
+        }
+        let request = request.body(Full::new(bytes)).map_err(unclear)?;
+        let response = self.client.request(request).await.map_err(unclear)?;
+        let status = response.status();
+        if !status.is_success() {
+            return Err(failure(status, response.headers()));
+        }
+        let body = Limited::new(response.into_body(), ANSWER_LIMIT).collect().await.map_err(unclear)?.to_bytes();
+        serde_json::from_slice(&body).map_err(|error| unclear(format!("unreadable answer: {error}")))
+    }
+}
+
+/// 408, 409 and 429 mean "not now"; any other 4xx means "never".
+fn failure(status: StatusCode, headers: &http::HeaderMap) -> ProviderError {
+    let not_now = matches!(status.as_u16(), 408 | 409 | 429);
+    if status.is_client_error() && !not_now {
+        return ProviderError::Refused(status);
+    }
+    let seconds = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+    // Whatever it asks for, we look again within five minutes.
+    let retry_after = seconds.map(|seconds: u64| Duration::from_secs(seconds.min(300)));
+    ProviderError::Unclear { reason: format!("status {status}"), retry_after }
+}
