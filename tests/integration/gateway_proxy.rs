@@ -44,7 +44,7 @@ impl Gatekeeper for Everyone {
         })
     }
 
-    fn after_origin(&self, passage: &Passage<Self::Memo>, head: &mut response::Parts) {
+    async fn after_origin(&self, passage: &mut Passage<Self::Memo>, head: &mut response::Parts) {
         if head.headers.remove("stanchion-command").is_some() {
             head.headers.insert("x-memo", HeaderValue::from_static(passage.memo));
         }
