@@ -30,19 +30,19 @@ pub enum GatewayError {
     #[error("the method is not supported")]
     MethodRefused,
     /// Too much is going on already; worth another try soon.
-    #[error("the gateway is busy")]
+    #[error("there is too much to do at once")]
     Busy,
     /// The origin takes no connection.
-    #[error("the origin cannot be reached")]
+    #[error("the shop cannot be reached")]
     OriginUnreachable,
     /// The origin broke off, or what it sent is not HTTP.
-    #[error("the origin answered garbage")]
+    #[error("the shop broke off or sent something unreadable")]
     OriginInvalid,
     /// The origin did not answer in time.
-    #[error("the origin did not answer in time")]
+    #[error("the shop did not answer in time")]
     OriginTimeout,
     /// A route names an origin that the proxy was not given: a mistake in the wiring.
-    #[error("the origin is not configured")]
+    #[error("no shop is configured for this address")]
     UnknownOrigin,
 }
 
@@ -79,6 +79,21 @@ impl GatewayError {
             Self::OriginInvalid => "origin_invalid",
             Self::OriginTimeout => "origin_timeout",
             Self::UnknownOrigin => "unknown_origin",
+        }
+    }
+
+    /// A headline for people.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::BadRequest(_) | Self::ClientGone | Self::MethodRefused => "This request cannot be answered",
+            Self::Misdirected | Self::NotFound => "Nothing is here",
+            Self::ClientTooSlow => "Your request took too long",
+            Self::BodyTooLarge => "That is too much at once",
+            Self::HeadTooLarge => "Your browser sends too much",
+            Self::Busy => "The shop is very busy",
+            Self::OriginUnreachable | Self::OriginInvalid => "The shop does not answer",
+            Self::OriginTimeout => "The shop takes too long",
+            Self::UnknownOrigin => "This site is not set up yet",
         }
     }
 

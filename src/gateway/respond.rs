@@ -6,6 +6,7 @@ use http::{
 };
 
 use super::{Body, GatewayError, body, forward_headers::X_REQUEST_ID};
+use crate::pages::ErrorPage;
 
 /// What the answer to a request depends on, noted before the request is given away.
 #[derive(Debug)]
@@ -70,7 +71,7 @@ type Rendered = (String, &'static str, Option<String>);
 fn problem(error: GatewayError, asked: &Asked) -> Rendered {
     let document = serde_json::json!({
         "type": "about:blank",
-        "title": error.status().canonical_reason().unwrap_or("Error"),
+        "title": error.title(),
         "status": error.status().as_u16(),
         "detail": error.to_string(),
         "error": error.label(),
@@ -81,14 +82,14 @@ fn problem(error: GatewayError, asked: &Asked) -> Rendered {
 }
 
 fn page(error: GatewayError, asked: &Asked) -> Rendered {
-    let title = error.status().canonical_reason().unwrap_or("Error");
-    // Every part is our own text: nothing of the request is repeated, so nothing needs escaping.
-    let html = format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
-         content=\"width=device-width\"><title>{title}</title><h1>{title}</h1><p>Sorry: {error}.</p><p>{}</p>\
-         <p><small>Request {}</small></p></html>",
-        error.cure(),
-        asked.id()
-    );
-    (html, "text/html; charset=utf-8", Some("default-src 'none'".to_owned()))
+    let explanation = format!("Sorry: {error}.");
+    let page = ErrorPage {
+        status: error.status().as_u16(),
+        title: error.title(),
+        explanation: &explanation,
+        what_to_do: error.cure(),
+        request_id: asked.id(),
+    };
+    let page = page.render();
+    (page.html, "text/html; charset=utf-8", Some(page.csp))
 }

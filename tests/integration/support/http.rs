@@ -1,0 +1,62 @@
+//! A plain HTTP client for stories that are not about bytes.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::{client::legacy::Client, rt::TokioExecutor};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A whole answer.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl Answer {
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("the body is text")
+    }
+
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error} in {:?}", self.text()))
+    }
+
+    /// The value of a header that is there once; empty when it is not.
+    pub fn header(&self, name: &str) -> &str {
+        let mut values = self.headers.get_all(name).iter();
+        let value = values.next().map_or("", |value| value.to_str().unwrap());
+        assert!(values.next().is_none(), "{name} more than once");
+        value
+    }
+
+    /// The value that an answer's `Set-Cookie` gives to the cookie `name`.
+    pub fn cookie(&self, name: &str) -> Option<String> {
+        let lines = self.headers.get_all(http::header::SET_COOKIE).iter().map(|line| line.to_str().unwrap());
+        let pairs = lines.filter_map(|line| line.split(';').next()?.split_once('='));
+        pairs.filter(|(key, _)| *key == name).last().map(|(_, value)| value.to_owned())
+    }
+}
+
+pub async fn get(url: &str) -> Answer {
+    request(Method::GET, url, &[], "").await
+}
+
+pub async fn request(method: Method, url: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Answer {
+    let mut request = Request::builder().method(method).uri(url);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.body(Full::new(body.into())).unwrap();
+    let exchange = async {
+        let client = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build_http();
+        let (head, body) = client.request(request).await.unwrap_or_else(|error| panic!("{url}: {error}")).into_parts();
+        let body = body.collect().await.unwrap_or_else(|error| panic!("{url}: {error}")).to_bytes();
+        Answer { status: head.status, headers: head.headers, body }
+    };
+    tokio::time::timeout(PATIENCE, exchange).await.unwrap_or_else(|_| panic!("{url}: no answer in {PATIENCE:?}"))
+}
