@@ -126,6 +126,9 @@ pub enum StoreError {
     /// The store could not be asked or did not answer in time; the script may still have run. Try again later.
     #[error("the store is not answering: {0}")]
     Unavailable(String),
+    /// This store will never do, whatever the wait: a bad address, refused credentials, too old a server.
+    #[error("this store cannot be used: {0}")]
+    Unusable(String),
     /// The script ran and failed, or gave a reply nobody expects: a defect, or foreign data under our keys.
     #[error("script {script}: {message}")]
     Script {

@@ -1,7 +1,7 @@
 //! What a command can complain about, in Redis' words.
 
 /// A command's error reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
     /// Another type is stored there.
     #[error("WRONGTYPE Operation against a key holding the wrong kind of value")]
@@ -48,6 +48,9 @@ pub enum CommandError {
     /// An expiry that is no time.
     #[error("ERR invalid expire time in '{0}' command")]
     InvalidExpiry(&'static str),
+    /// An option of EXPIRE, which takes none here.
+    #[error("ERR Unsupported option {0}")]
+    UnsupportedOption(String),
     /// ZADD with XX and NX.
     #[error("ERR XX and NX options at the same time are not compatible")]
     ExistsConflict,

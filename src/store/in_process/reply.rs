@@ -32,12 +32,18 @@ pub fn from_lua(result: mlua::Value) -> Result<Value, String> {
     Ok(match result {
         mlua::Value::Boolean(true) => Value::Int(1),
         mlua::Value::Integer(number) => Value::Int(number),
-        #[expect(clippy::cast_possible_truncation, reason = "numbers are cut to integers")]
-        mlua::Value::Number(number) => Value::Int(number as i64),
+        mlua::Value::Number(number) => Value::Int(truncate(number)),
         mlua::Value::String(text) => Value::Bulk(Bytes::copy_from_slice(&text.as_bytes())),
         mlua::Value::Table(table) => return from_table(&table),
         _ => Value::Nil,
     })
+}
+
+/// C's cast, the way x86 does it: what does not fit becomes the smallest integer.
+fn truncate(number: f64) -> i64 {
+    const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+    #[expect(clippy::cast_possible_truncation, reason = "that is what it is for")]
+    if (-BEYOND..BEYOND).contains(&number) { number as i64 } else { i64::MIN }
 }
 
 fn from_table(table: &Table) -> Result<Value, String> {

@@ -30,6 +30,12 @@ local function error_reply(text)
     return { err = text }
 end
 
+-- The script's line that called the function that asks; none after a tail call (`return redis.call(…)`).
+local function callers_line()
+    local _, where = pcall(error, '', 4)
+    return match(where, ':(%d+):')
+end
+
 local redis = {
     error_reply = error_reply,
     sha1hex = sha1hex,
@@ -45,15 +51,25 @@ local redis = {
     call = function(...)
         local ok, reply = command(...)
         if ok then return reply end
-        -- The place of the call; there is none when it was a tail call (`return redis.call(…)`).
-        local _, where = pcall(error, '', 3)
-        error({ err = reply, line = match(where, ':(%d+):') }, 0)
+        error({ err = reply, line = callers_line() })
     end,
 }
 
+-- As in Redis 7, a caught error of a command is its text.
+local function caught(ok, problem, ...)
+    if not ok and type(problem) == 'table' and type(problem.err) == 'string' then return ok, problem.err end
+    return ok, problem, ...
+end
+
+local function raise(problem, level)
+    if type(problem) == 'table' then problem.line = callers_line() end
+    level = level or 1
+    error(problem, level > 0 and level + 1 or 0)
+end
+
 local globals = {
-    assert = assert, error = error, getmetatable = getmetatable, ipairs = ipairs, next = next, pairs = pairs,
-    pcall = pcall, rawequal = rawequal, rawget = rawget, rawset = rawset, select = select,
+    assert = assert, error = raise, getmetatable = getmetatable, ipairs = ipairs, next = next, pairs = pairs,
+    pcall = function(...) return caught(pcall(...)) end, rawequal = rawequal, rawget = rawget, rawset = rawset, select = select,
     setmetatable = setmetatable, tonumber = tonumber, tostring = tostring, type = type, unpack = unpack,
     xpcall = xpcall, math = math, string = string, table = table, redis = frozen(redis),
     _VERSION = _VERSION,

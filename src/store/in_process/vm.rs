@@ -79,7 +79,7 @@ impl Vm {
 fn command(lua: &Lua, args: MultiValue) -> mlua::Result<(bool, mlua::Value)> {
     let refused = |text: String| Ok((false, mlua::Value::String(lua.create_string(text)?)));
     if args.is_empty() {
-        return refused("ERR Please specify at least one argument for this redis.call() call".to_owned());
+        return refused("ERR Please specify at least one argument for this redis lib call".to_owned());
     }
     let Some(words) = args.into_iter().map(word).collect::<Option<Vec<_>>>() else {
         return refused("ERR Lua redis lib command arguments must be strings or integers".to_owned());
@@ -97,7 +97,10 @@ fn command(lua: &Lua, args: MultiValue) -> mlua::Result<(bool, mlua::Value)> {
 fn word(value: mlua::Value) -> Option<Bytes> {
     match value {
         mlua::Value::String(text) => Some(Bytes::copy_from_slice(&text.as_bytes())),
-        mlua::Value::Integer(number) => Some(number.to_string().into()),
+        // What a double holds exactly needs no rounding.
+        mlua::Value::Integer(number) if number.unsigned_abs() < 1 << 53 => Some(number.to_string().into()),
+        #[expect(clippy::cast_precision_loss, reason = "it was a double before")]
+        mlua::Value::Integer(number) => Some(format_float(number as f64).into()),
         mlua::Value::Number(number) => Some(format_float(number).into()),
         _ => None,
     }

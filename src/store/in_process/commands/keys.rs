@@ -56,6 +56,9 @@ fn expire_at(
     to_unix_millis: impl Fn(i64) -> Option<i64>,
     command: &'static str,
 ) -> Reply {
+    if let Some(option) = args.get(2) {
+        return Err(CommandError::UnsupportedOption(String::from_utf8_lossy(option).into_owned()));
+    }
     let at = to_unix_millis(integer(&args[1])?).ok_or(CommandError::InvalidExpiry(command))?;
     let there = keyspace.data(&args[0]).is_some();
     if there {

@@ -34,7 +34,8 @@ pub fn zrangebyscore(keyspace: &mut Keyspace, args: &[Bytes]) -> Reply {
 
 pub fn zrange(keyspace: &mut Keyspace, args: &[Bytes]) -> Reply {
     let options = RangeOptions::parse(&args[3..], true)?;
-    if options.limit.is_some() && !options.by_score {
+    // Redis takes a count of -1, which means all, for no limit.
+    if options.limit.is_some_and(|(_, most)| most != -1) && !options.by_score {
         return Err(CommandError::LimitWithoutScore);
     }
     range(keyspace, args, &options)
@@ -123,8 +124,8 @@ impl RangeOptions {
                     options.limit = Some((integer(offset)?, integer(count)?));
                     words = rest;
                 }
-                (b"byscore", _) if any_kind => options.by_score = true,
-                (b"rev", _) if any_kind => options.reverse = true,
+                (b"byscore", _) if any_kind && !options.by_score => options.by_score = true,
+                (b"rev", _) if any_kind && !options.reverse => options.reverse = true,
                 _ => return Err(CommandError::Syntax),
             }
         }

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 
-use super::{Reply, count, integer, ranges::flatten};
+use super::{Reply, count, ranges::flatten};
 use crate::store::{
     Value,
     in_process::{
         error::CommandError,
         keyspace::Keyspace,
-        number::{format_float, parse_float},
+        number::{format_float, parse_float, parse_integer},
         sorted_set::SortedSet,
     },
 };
@@ -134,7 +134,9 @@ pub fn zcard(keyspace: &mut Keyspace, args: &[Bytes]) -> Reply {
 pub fn zpopmin(keyspace: &mut Keyspace, args: &[Bytes]) -> Reply {
     let most = match args {
         [_] => 1,
-        [_, text] => usize::try_from(integer(text)?).map_err(|_| CommandError::NotPositive)?,
+        [_, text] => {
+            parse_integer(text).and_then(|most| usize::try_from(most).ok()).ok_or(CommandError::NotPositive)?
+        }
         _ => return Err(CommandError::Syntax),
     };
     let popped = keyspace

@@ -58,8 +58,12 @@ impl<'a> SetOptions<'a> {
                 (b"xx", _) if options.only_if != Some(false) => options.only_if = Some(true),
                 (b"get", _) => options.get = true,
                 (b"keepttl", _) if options.expiry.is_none() => options.keep_ttl = true,
-                (unit, [number, rest @ ..]) if options.expiry.is_none() && !options.keep_ttl => {
-                    options.expiry = Some((ExpiryUnit::parse(unit)?, number));
+                (unit, [number, rest @ ..]) if !options.keep_ttl => {
+                    let unit = ExpiryUnit::parse(unit)?;
+                    if options.expiry.is_some_and(|(other, _)| other != unit) {
+                        return Err(CommandError::Syntax);
+                    }
+                    options.expiry = Some((unit, number));
                     words = rest;
                 }
                 _ => return Err(CommandError::Syntax),
@@ -69,7 +73,7 @@ impl<'a> SetOptions<'a> {
     }
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct ExpiryUnit {
     millis: i64,
     relative: bool,
