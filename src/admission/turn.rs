@@ -53,7 +53,7 @@ impl LiveRoom {
         match queue {
             Some(claims) if claims.iat == PROMISE => Turn::held(Standing::Promised, claims),
             Some(claims) => Turn::held(Standing::Waiting, claims),
-            None => self.without_place(self.view().mode(self.now_ms())),
+            None => Turn::without_place(self.view().mode(self.now_ms())),
         }
     }
 
@@ -61,7 +61,7 @@ impl LiveRoom {
     pub async fn look_up(&self, queue: Option<Claims>) -> Turn {
         match queue {
             Some(claims) => self.come_back(claims, true).await,
-            None => self.without_place(self.view().mode(self.now_ms())),
+            None => Turn::without_place(self.view().mode(self.now_ms())),
         }
     }
 
@@ -130,7 +130,7 @@ impl LiveRoom {
         let mode = self.view().mode(self.now_ms());
         match mode {
             Mode::Scheduled => return self.promise(visitor, promise, NO_SCORE),
-            Mode::SoldOut | Mode::Closed => return Turn { queue: promise, ..self.without_place(mode) },
+            Mode::SoldOut | Mode::Closed => return Turn { queue: promise, ..Turn::without_place(mode) },
             Mode::Open | Mode::Paused => {}
         }
         let arrived = Score(self.now_ms().saturating_mul(1_000));
@@ -160,7 +160,7 @@ impl LiveRoom {
                 Turn::given(Standing::Called { wait_ms }, self.queue_claims(visitor, score))
             }
             Some(Place::NotOpen(Mode::Scheduled)) => self.promise(visitor, promise, NO_SCORE),
-            Some(Place::NotOpen(mode)) => Turn { queue: promise, ..self.without_place(mode) },
+            Some(Place::NotOpen(mode)) => Turn { queue: promise, ..Turn::without_place(mode) },
             Some(Place::None) | None => self.promise(visitor, promise, arrived),
         }
     }
@@ -192,14 +192,6 @@ impl LiveRoom {
         }
     }
 
-    fn without_place(&self, mode: Mode) -> Turn {
-        let standing = match mode {
-            Mode::SoldOut | Mode::Closed => Standing::NotOpen(mode),
-            Mode::Scheduled | Mode::Open | Mode::Paused => Standing::NotQueued,
-        };
-        Turn { standing, queue: None, is_new: false }
-    }
-
     fn queue_claims(&self, visitor: VisitorId, score: Score) -> Claims {
         let view = self.view();
         let now = view.now_ms(&*self.clock) / 1_000;
@@ -228,6 +220,14 @@ fn proof_of(claims: &Claims) -> Proof {
 }
 
 impl Turn {
+    fn without_place(mode: Mode) -> Self {
+        let standing = match mode {
+            Mode::SoldOut | Mode::Closed => Standing::NotOpen(mode),
+            Mode::Scheduled | Mode::Open | Mode::Paused => Standing::NotQueued,
+        };
+        Self { standing, queue: None, is_new: false }
+    }
+
     /// The visitor holds the token already.
     fn held(standing: Standing, claims: Claims) -> Self {
         Self { standing, queue: Some(claims), is_new: false }

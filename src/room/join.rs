@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     admission::{LiveRoom, Standing, StatusDocument, Turn},
-    gateway::{identity, problem::Problem, respond},
+    gateway::{identity, problem::Problem, queued::target, respond},
 };
 
 /// The status document, with tokens for apps that keep no cookies.
@@ -60,13 +60,5 @@ pub(super) async fn join(
 
 /// The waiting page for someone who wants to go to `to`.
 fn page_address(prefix: &str, room: &LiveRoom, to: &str) -> String {
-    let mut query = String::new();
-    for byte in to.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'_' | b'.' | b'~') {
-            query.push(char::from(byte));
-        } else {
-            query.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    format!("{prefix}/{}?to={query}", room.name())
+    format!("{prefix}/{}?to={}", room.name(), target::query_value(to))
 }

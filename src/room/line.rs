@@ -21,7 +21,8 @@ struct Line<'a> {
     /// Whoever's score is at most this may have been called and asks for their status.
     watermark: Score,
     /// How many wait.
-    line: u64,
+    #[serde(rename = "line")]
+    waiting: u64,
     /// How many were let in per minute of late.
     admitted_per_minute: f64,
     /// When it opens, milliseconds since the epoch.
@@ -39,7 +40,7 @@ pub(super) async fn line(State(shared): Shared, Path(room): Path<String>) -> Res
         room: room.name().as_str(),
         state: view.mode(now_ms),
         watermark: view.snapshot.watermark,
-        line: view.snapshot.line,
+        waiting: view.snapshot.line,
         admitted_per_minute: (view.flow.admitted * 600.0).round() / 10.0,
         opens_at_ms: view.snapshot.opens_at_ms,
         now_ms,

@@ -1,3 +1,5 @@
+#![expect(clippy::unwrap_used, reason = "tests")]
+
 use super::*;
 use crate::{
     admission::view::tests::snapshot,
@@ -12,10 +14,10 @@ fn policy() -> Policy {
         capacity: 10,
         rate: 5.0,
         burst: 1,
-        claim_window: Duration::from_secs(60),
-        session_ttl: Duration::from_secs(600),
-        absent_after: Duration::from_secs(60),
-        grace: Duration::from_secs(300),
+        claim_window: Duration::from_mins(1),
+        session_ttl: Duration::from_mins(10),
+        absent_after: Duration::from_mins(1),
+        grace: Duration::from_mins(5),
         opens_at_ms: None,
     }
 }
@@ -90,7 +92,7 @@ fn whoever_is_next_has_position_one_and_nobody_ahead() {
 #[test]
 fn eta_follows_the_pace_seen_and_is_unknown_when_nothing_moves() {
     let flow = |called| Flow { admitted: called, called };
-    let Some(Eta { low, high }) = eta(4_212, flow(6.87), 10.0, 0) else { panic!("no estimate") };
+    let Eta { low, high } = eta(4_212, flow(6.87), 10.0, 0).unwrap();
     assert!((500..=613).contains(&low) && (613..=800).contains(&high), "{low} to {high}");
     assert_eq!(eta(10, flow(0.0), 10.0, 0), None, "no movement");
     assert_eq!(eta(10, flow(f64::NAN), 10.0, 0), None);
@@ -98,7 +100,7 @@ fn eta_follows_the_pace_seen_and_is_unknown_when_nothing_moves() {
     assert_eq!(eta(10, flow(5.0), f64::NAN, 0), None);
     for ahead in [0, 1, 1_000, u64::MAX] {
         for called in [0.01, 1.0, 1e9] {
-            let Some(Eta { low, high }) = eta(ahead, flow(called), 1.0, 3) else { panic!("no estimate") };
+            let Eta { low, high } = eta(ahead, flow(called), 1.0, 3).unwrap();
             assert!(3 <= low && low <= high, "{ahead} at {called}: {low} to {high}");
         }
     }
@@ -108,11 +110,9 @@ fn eta_follows_the_pace_seen_and_is_unknown_when_nothing_moves() {
 fn a_line_that_stands_still_promises_no_time() {
     for (mode, state) in [(Mode::Paused, State::Paused), (Mode::SoldOut, State::SoldOut), (Mode::Closed, State::Closed)]
     {
-        let document = tell(&view(mode, 2.0), &holder(Standing::Called { wait_ms: 0 }), false, 0.5);
-        assert_eq!(document.eta_seconds, None, "{mode:?}");
-        if mode != Mode::Paused {
-            assert_eq!((document.state, document.position), (state, None));
-        }
+        let document = tell(&view(mode, 2.0), &holder(Standing::Waiting), false, 0.5);
+        let position = (mode == Mode::Paused).then_some(1);
+        assert_eq!((document.state, document.position, document.eta_seconds), (state, position, None));
     }
     let stale = tell(&view(Mode::Open, 2.0), &holder(Standing::Called { wait_ms: 0 }), true, 0.5);
     assert_eq!(stale.eta_seconds, None, "nobody is called while the store is away");

@@ -23,8 +23,8 @@ pub struct Match {
 /// Finds the room: by host, then the longest guarded prefix. `None` when no room serves the host.
 pub fn find(rooms: &Rooms, headers: &HeaderMap, path: &Path) -> Option<Match> {
     let host = host(headers);
-    let names = |room: &LiveRoom| room.config().hosts.iter().any(|name| Some(name.as_str()) == host.as_deref());
-    let named: Vec<&Arc<LiveRoom>> = rooms.iter().filter(|room| names(room)).collect();
+    let serves = |room: &LiveRoom| room.config().hosts.iter().any(|name| Some(name.as_str()) == host.as_deref());
+    let named: Vec<&Arc<LiveRoom>> = rooms.iter().filter(|room| serves(room)).collect();
     // A room that names the host goes before one that takes every host.
     let candidates =
         if named.is_empty() { rooms.iter().filter(|room| room.config().hosts.is_empty()).collect() } else { named };

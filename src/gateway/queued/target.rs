@@ -25,10 +25,20 @@ pub fn same_site<'a>(to: &'a str, prefix: &str) -> &'a str {
 
 /// Percent-encodes what may not stand in a header, so that a target typed by a person is kept.
 pub fn encoded(to: &str) -> String {
-    let mut out = String::with_capacity(to.len());
-    for byte in to.bytes() {
-        if byte == b' ' || byte >= 0x80 {
-            out.push_str(&format!("%{byte:02X}"));
+    escape(to, |byte| byte == b' ' || byte >= 0x80)
+}
+
+/// Percent-encodes `to` as the value of a query parameter.
+pub fn query_value(to: &str) -> String {
+    escape(to, |byte| !byte.is_ascii_alphanumeric() && !b"/-_.~".contains(&byte))
+}
+
+fn escape(text: &str, must: impl Fn(u8) -> bool) -> String {
+    const HEX: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if must(byte) {
+            out.extend(['%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
         } else {
             out.push(char::from(byte));
         }
@@ -84,5 +94,6 @@ mod tests {
     #[test]
     fn what_no_header_can_hold_is_encoded() {
         assert_eq!(encoded("/café au lait?x=%20"), "/caf%C3%A9%20au%20lait?x=%20");
+        assert_eq!(query_value("/a?b=c&d=%20"), "/a%3Fb%3Dc%26d%3D%2520");
     }
 }

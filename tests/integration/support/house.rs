@@ -1,0 +1,281 @@
+//! A whole gateway with one room, before a shop that remembers who came.
+
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    future::Future,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use stanchion::{
+    admin::{self, AdminToken},
+    admission::{LiveRoom, Rooms},
+    clock::SystemClock,
+    config::RoomConfig,
+    gateway::{self, Gate, Gateway, Limits, Proxy},
+    queue::Policy,
+    room,
+    shutdown::Shutdown,
+    store::{SharedEngine, in_process::InProcess},
+    tokens::{Keyring, SigningKey},
+};
+use tokio::net::TcpListener;
+
+use super::http::{Answer, request};
+
+pub const ADMIN_TOKEN: &str = "an admin token for tests";
+
+/// A browser's own headers when a person follows a link.
+pub const NAVIGATION: [(&str, &str); 3] =
+    [("accept", "text/html,application/xhtml+xml,*/*;q=0.8"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
+
+pub struct House {
+    /// The public listener, such as `http://127.0.0.1:1234`.
+    pub url: String,
+    pub room: Arc<LiveRoom>,
+    pub keyring: Keyring,
+    pub shop: Shop,
+    rooms: Rooms,
+    shutdown: Shutdown,
+}
+
+/// What came through to the shop.
+#[derive(Clone, Default)]
+pub struct Shop {
+    heard: Arc<Mutex<Vec<Request<()>>>>,
+}
+
+/// A room for five visitors that forgets nobody within a test, which changes what its story is about.
+pub fn config() -> RoomConfig {
+    RoomConfig {
+        name: "main".parse().unwrap(),
+        hosts: Vec::new(),
+        paths: vec!["/".to_owned()],
+        origin: http::Uri::from_static("http://127.0.0.1:9"),
+        policy: Policy {
+            capacity: 5,
+            rate: 1_000.0,
+            burst: 1_000,
+            claim_window: Duration::from_mins(1),
+            session_ttl: Duration::from_mins(10),
+            absent_after: Duration::from_mins(1),
+            grace: Duration::from_mins(5),
+            opens_at_ms: None,
+        },
+        session_cap: Duration::from_hours(1),
+        queue_token_ttl: Duration::from_hours(24),
+        settle: Duration::ZERO,
+        queued_status: 503,
+        bypass: Vec::new(),
+        message: None,
+        title: "The sale".to_owned(),
+        cookie_domain: None,
+    }
+}
+
+pub fn in_process() -> SharedEngine {
+    Arc::new(InProcess::new(Arc::new(SystemClock)))
+}
+
+impl House {
+    /// A house on the in-process engine.
+    pub async fn open(change: impl FnOnce(&mut RoomConfig)) -> Self {
+        let keyring = Keyring::new(SigningKey::random(), Vec::new());
+        Self::on(in_process(), keyring, change).await
+    }
+
+    pub async fn on(engine: SharedEngine, keyring: Keyring, change: impl FnOnce(&mut RoomConfig)) -> Self {
+        let (shop, shutdown) = (Shop::default(), Shutdown::new());
+        let mut config = config();
+        config.origin = shop.clone().serve(&shutdown).await;
+        change(&mut config);
+        let limits = Limits::default();
+        let proxy = Proxy::new([config.origin.clone()], &limits).unwrap();
+        let room = LiveRoom::open(config, engine, Arc::new(SystemClock), keyring.clone(), true).await.unwrap();
+        room.start(&shutdown);
+        let rooms: Rooms = Arc::new([Arc::clone(&room)]);
+        let gate = Gate::new(Arc::clone(&rooms), "/__room");
+        let gateway = Gateway::new(gate, proxy, room::router(Arc::clone(&rooms), "/__room"), limits);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(gateway::serve(listener, gateway, shutdown.clone()));
+        Self { url, room, keyring, shop, rooms, shutdown }
+    }
+
+    pub fn browser(&self) -> Browser {
+        Browser { url: self.url.clone(), cookies: BTreeMap::new() }
+    }
+
+    /// The admin API's answer.
+    pub async fn admin(&self, method: Method, path: &str, token: Option<&str>, body: &str) -> (StatusCode, String) {
+        use tower::ServiceExt as _;
+        let mut request = Request::builder().method(method).uri(path);
+        if let Some(token) = token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let request = request.body(axum::body::Body::from(body.to_owned())).unwrap();
+        let router = admin::router(Arc::clone(&self.rooms), AdminToken::new(ADMIN_TOKEN));
+        let answer = router.oneshot(request).await.unwrap();
+        let status = answer.status();
+        let body = axum::body::to_bytes(answer.into_body(), 1 << 20).await.unwrap();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    /// One number or word of the admin API's view of the room.
+    pub async fn figure(&self, name: &str) -> serde_json::Value {
+        let (_, text) = self.admin(Method::GET, "/api/rooms/main", None, "").await;
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()[name].clone()
+    }
+
+    pub async fn set_mode(&self, mode: &str) {
+        let body = format!("{{\"mode\":\"{mode}\"}}");
+        let (status, text) = self.admin(Method::POST, "/api/rooms/main/mode", Some(ADMIN_TOKEN), &body).await;
+        assert_eq!(status, StatusCode::OK, "{text}");
+        self.until("the mode", mode).await;
+    }
+
+    /// Waits until the room's view shows `mode`.
+    async fn until(&self, what: &str, mode: &str) {
+        eventually(what, async || (self.figure("mode").await == mode).then_some(())).await;
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        self.shutdown.stop();
+    }
+}
+
+/// Asks again until there is an answer, but no longer than ten seconds.
+pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut ask: impl FnMut() -> F) -> T {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        if let Some(found) = ask().await {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "waited too long for {what}");
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+}
+
+/// A client with a cookie jar.
+#[derive(Clone)]
+pub struct Browser {
+    url: String,
+    pub cookies: BTreeMap<String, String>,
+}
+
+impl Browser {
+    /// Follows a link.
+    pub async fn open(&mut self, path: &str) -> Answer {
+        self.send(Method::GET, path, &NAVIGATION, "").await
+    }
+
+    /// Calls an API.
+    pub async fn call(&mut self, method: Method, path: &str) -> Answer {
+        self.send(method, path, &[("accept", "application/json")], "").await
+    }
+
+    /// The poll.
+    pub async fn status(&mut self) -> serde_json::Value {
+        let answer = self.call(Method::GET, "/__room/main/status?to=/shop").await;
+        assert_eq!((answer.status, answer.header("cache-control")), (StatusCode::OK, "no-store"));
+        answer.json()
+    }
+
+    /// Polls until the state is `state`.
+    pub async fn until(&mut self, state: &str) -> serde_json::Value {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            let status = self.status().await;
+            if status["state"] == state {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "waited too long for {state}: {status}");
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+    }
+
+    pub async fn send(&mut self, method: Method, path: &str, headers: &[(&str, &str)], body: &'static str) -> Answer {
+        let cookies = self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("; ");
+        let mut all = headers.to_vec();
+        if !cookies.is_empty() {
+            all.push(("cookie", &cookies));
+        }
+        let answer = request(method, &format!("{}{path}", self.url), &all, body).await;
+        self.keep(&answer);
+        answer
+    }
+
+    fn keep(&mut self, answer: &Answer) {
+        for line in answer.headers.get_all("set-cookie") {
+            let line = line.to_str().unwrap();
+            let (name, value) = line.split(';').next().unwrap().split_once('=').unwrap();
+            if line.contains("Max-Age=0") {
+                self.cookies.remove(name);
+            } else {
+                self.cookies.insert(name.to_owned(), value.to_owned());
+            }
+        }
+    }
+
+    pub fn has_session(&self) -> bool {
+        self.cookies.contains_key("stanchion_s_main")
+    }
+}
+
+impl Shop {
+    /// The requests that came through, as `METHOD path`.
+    pub fn heard(&self) -> Vec<String> {
+        self.heard.lock().unwrap().iter().map(|head| format!("{} {}", head.method(), head.uri())).collect()
+    }
+
+    /// What the last request said in a header; empty when nothing.
+    pub fn last_header(&self, name: &str) -> String {
+        let heard = self.heard.lock().unwrap();
+        heard.last().and_then(|head| head.headers().get(name)).map_or(String::new(), |v| v.to_str().unwrap().to_owned())
+    }
+
+    async fn serve(self, shutdown: &Shutdown) -> http::Uri {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let shutdown = shutdown.clone();
+        tokio::spawn(async move {
+            loop {
+                let stream = tokio::select! {
+                    () = shutdown.stopped() => break,
+                    accepted = listener.accept() => accepted.unwrap().0,
+                };
+                let shop = self.clone();
+                let service = service_fn(move |request| {
+                    let answer = shop.answer(request);
+                    async move { Ok::<_, Infallible>(answer) }
+                });
+                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+            }
+        });
+        uri
+    }
+
+    /// Paths say what the shop says to the gateway: `/done`, `/pin/60`, `/sold-out`.
+    fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let (head, _) = request.into_parts();
+        let mut answer = Response::builder().header("set-cookie", "basket=1; Path=/").header("stanchion-capacity", "7");
+        let path = head.uri.path().to_owned();
+        if path == "/done" {
+            answer = answer.header("stanchion-command", "release");
+        } else if path == "/sold-out" {
+            answer = answer.header("stanchion-sold-out", "1");
+        } else if let Some(seconds) = path.strip_prefix("/pin/") {
+            answer = answer.header("stanchion-pin", seconds);
+        }
+        self.heard.lock().unwrap().push(Request::from_parts(head, ()));
+        answer.body(Full::from("the shop")).unwrap()
+    }
+}
