@@ -9,7 +9,7 @@ mod losses;
 mod modes;
 mod places;
 mod positions;
-// mod real_time;
+mod real_time;
 mod sessions;
 mod world;
 

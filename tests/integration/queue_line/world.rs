@@ -1,6 +1,10 @@
 //! A room on an engine and a clock of the test's own.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use futures_util::future::BoxFuture;
 use redis::aio::MultiplexedConnection;
@@ -34,7 +38,7 @@ impl World {
             let patient = redis::AsyncConnectionConfig::new().set_response_timeout(Some(Duration::from_secs(30)));
             client.get_multiplexed_async_connection_with_config(&patient).await.unwrap()
         };
-        let engine = RedisOnOurClock { connection, clock: clock.clone() };
+        let engine = RedisOnOurClock { connection, clock: clock.clone(), scripts: Mutex::default() };
         Self { queue: Queue::new(Arc::new(engine), &room()), clock, redis: Some(redis) }
     }
 
@@ -171,6 +175,18 @@ pub fn is_called(place: Place) -> bool {
 struct RedisOnOurClock {
     connection: MultiplexedConnection,
     clock: ManualClock,
+    scripts: Mutex<HashMap<&'static str, redis::Script>>,
+}
+
+impl RedisOnOurClock {
+    fn prepared(&self, script: &'static Script) -> redis::Script {
+        let prepare = || {
+            let source = script.source().replace("redis.call('TIME')", "{ KEYS[#KEYS - 1], KEYS[#KEYS] }");
+            assert_ne!(source, script.source(), "the script no longer asks for the time as expected");
+            redis::Script::new(&source)
+        };
+        self.scripts.lock().unwrap().entry(script.file()).or_insert_with(prepare).clone()
+    }
 }
 
 impl Engine for RedisOnOurClock {
@@ -181,9 +197,7 @@ impl Engine for RedisOnOurClock {
         args: Vec<Arg>,
     ) -> BoxFuture<'a, Result<Value, StoreError>> {
         Box::pin(async move {
-            let source = script.source().replace("redis.call('TIME')", "{ KEYS[#KEYS - 1], KEYS[#KEYS] }");
-            assert_ne!(source, script.source(), "the script no longer asks for the time as expected");
-            let script_on_redis = redis::Script::new(&source);
+            let script_on_redis = self.prepared(script);
             let mut call = script_on_redis.prepare_invoke();
             let now = self.clock.unix_micros();
             for key in keys {
