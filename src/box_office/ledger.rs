@@ -19,6 +19,7 @@ use sqlx::{
 };
 
 pub use self::{
+    audit::LedgerCounts,
     idempotency::StoredAnswer,
     orders::{NewOrder, Order, PlaceOutcome},
     outbox::{Task, TaskKind},

@@ -1,3 +1,4 @@
 //! What the stories share: real servers that stop with the test.
 
+pub mod box_office;
 pub mod redis_server;
