@@ -136,5 +136,9 @@ async fn what_cannot_work_is_said_before_anything_opens() {
     let mut config = shop.config.clone();
     config.event.general_admission = 2;
     assert!(open(config).await.contains("3 are already taken"));
+    shop.ordered(json!({"seats": ["B40"]})).await;
+    let mut config = shop.config.clone();
+    config.event.seats = 79;
+    assert!(open(config).await.contains("seat B40 is ordered"));
     assert!(!format!("{:?}", shop.config).contains("the-key"));
 }

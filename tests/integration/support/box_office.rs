@@ -1,18 +1,14 @@
-//! A box office of the test's own, with a payment provider that does what the test tells it.
+//! A box office of the test's own.
 
 use std::{
-    collections::HashMap,
     path::PathBuf,
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use axum::{
-    Json, Router,
+    Router,
     body::{Body, to_bytes},
-    extract::{Query, State},
-    response::{IntoResponse, Response},
-    routing::post,
 };
 use http::{HeaderMap, Request, StatusCode};
 use ring::hmac;
@@ -21,130 +17,15 @@ use stanchion::{
     box_office::{BoxOffice, BoxOfficeConfig, EventConfig, ProviderConfig, Secret, audit::Audit},
     clock::{Clock as _, ManualClock, SharedClock, SystemClock},
     listener,
+    pay_sandbox::{PaySandbox, PaySandboxConfig},
     shutdown::Shutdown,
     store::{SharedEngine, in_process::InProcess, redis_engine::RedisEngine},
 };
 use tower::ServiceExt as _;
 
-use super::redis_server::RedisServer;
+use super::{fake_provider::FakeProvider, redis_server::RedisServer};
 
 pub const SECRET: &str = "a secret of the test's own";
-
-/// What the provider does with a charge it is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Behaviour {
-    /// Takes it; nothing is decided until the test sends a webhook or calls [`FakeProvider::decide`].
-    Take,
-    /// Takes it and never answers.
-    TakeAndStall,
-    /// Answers with this status and takes nothing.
-    Fail(u16),
-}
-
-#[derive(Debug)]
-struct Book {
-    behaviour: Behaviour,
-    /// By idempotency key.
-    charges: HashMap<String, Value>,
-    refunds: HashMap<String, Value>,
-    requests: usize,
-}
-
-#[derive(Debug, Clone)]
-pub struct FakeProvider {
-    book: Arc<Mutex<Book>>,
-    pub url: String,
-}
-
-impl FakeProvider {
-    pub async fn start(shutdown: &Shutdown) -> Self {
-        let book = Book { behaviour: Behaviour::Take, charges: HashMap::new(), refunds: HashMap::new(), requests: 0 };
-        let socket = listener::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-        let this = Self { book: Arc::new(Mutex::new(book)), url: format!("http://{}", socket.local_addr().unwrap()) };
-        let router = Router::new()
-            .route("/charges", post(take_charge).get(list_charges))
-            .route("/refunds", post(take_refund))
-            .with_state(this.clone());
-        shutdown.spawn(listener::serve(socket, router, shutdown.clone()));
-        this
-    }
-
-    pub fn behave(&self, behaviour: Behaviour) {
-        self.book.lock().unwrap().behaviour = behaviour;
-    }
-
-    /// Decides the charge of `order` without telling anybody.
-    pub fn decide(&self, order: &str, status: &str) {
-        self.book.lock().unwrap().charges.get_mut(order).unwrap()["status"] = json!(status);
-    }
-
-    pub fn forget_charges(&self) {
-        self.book.lock().unwrap().charges.clear();
-    }
-
-    pub fn charges(&self) -> Vec<Value> {
-        self.book.lock().unwrap().charges.values().cloned().collect()
-    }
-
-    pub fn refunds(&self) -> Vec<Value> {
-        self.book.lock().unwrap().refunds.values().cloned().collect()
-    }
-
-    /// How many times it was asked to charge.
-    pub fn requests(&self) -> usize {
-        self.book.lock().unwrap().requests
-    }
-
-    /// The charge made for `order`, once there is one.
-    pub async fn charge_of(&self, order: &str) -> String {
-        eventually("the order is charged", || async {
-            let book = self.book.lock().unwrap();
-            book.charges.get(order).map(|charge| charge["charge"].as_str().unwrap().to_owned())
-        })
-        .await
-    }
-}
-
-async fn take_charge(State(provider): State<FakeProvider>, headers: HeaderMap, Json(body): Json<Value>) -> Response {
-    let (behaviour, charge) = {
-        let mut book = provider.book.lock().unwrap();
-        book.requests += 1;
-        let (behaviour, number) = (book.behaviour, book.charges.len());
-        if let Behaviour::Fail(status) = behaviour {
-            return StatusCode::from_u16(status).unwrap().into_response();
-        }
-        assert_eq!(headers["authorization"], "Bearer the-key");
-        let key = headers["idempotency-key"].to_str().unwrap().to_owned();
-        let fresh = json!({
-            "charge": format!("ch_{number}_{key}"), "order": body["order"], "status": "pending",
-            "amount_minor": body["amount_minor"], "currency": body["currency"],
-        });
-        (behaviour, book.charges.entry(key).or_insert(fresh).clone())
-    };
-    if behaviour == Behaviour::TakeAndStall {
-        std::future::pending::<()>().await;
-    }
-    (StatusCode::ACCEPTED, Json(charge)).into_response()
-}
-
-async fn list_charges(
-    State(provider): State<FakeProvider>,
-    Query(query): Query<HashMap<String, String>>,
-) -> Json<Value> {
-    let charges: Vec<Value> =
-        provider.charges().into_iter().filter(|charge| charge["order"] == query["order"].as_str()).collect();
-    Json(json!({ "charges": charges }))
-}
-
-async fn take_refund(State(provider): State<FakeProvider>, headers: HeaderMap, Json(body): Json<Value>) -> Response {
-    let key = headers["idempotency-key"].to_str().unwrap().to_owned();
-    let fresh = json!({
-        "refund": format!("re_{key}"), "charge": body["charge"], "status": "succeeded",
-        "amount_minor": body["amount_minor"], "currency": "EUR",
-    });
-    let refund = provider.book.lock().unwrap().refunds.entry(key).or_insert(fresh).clone();
-    (StatusCode::ACCEPTED, Json(refund)).into_response()
-}
 
 /// Where the inventory lives.
 pub enum Where {
@@ -228,7 +109,7 @@ impl Shop {
                 general_admission: 10,
                 per_hold_limit: 10,
             },
-            hold_ttl: Duration::from_secs(600),
+            hold_ttl: Duration::from_mins(10),
             database: dir.path().join("ledger.db").display().to_string(),
             provider: ProviderConfig {
                 url: provider.url.clone(),
@@ -254,6 +135,28 @@ impl Shop {
         office.start(&shutdown);
         let (router, admin) = (office.router(), office.admin_router());
         Self { router, admin, provider, config, clock, shutdown, dir }
+    }
+
+    /// A box office and the payment sandbox, talking over real sockets.
+    pub async fn with_sandbox(decline_ratio: f64) -> (Self, PaySandbox) {
+        let shutdown = Shutdown::new();
+        let any = "127.0.0.1:0".parse().unwrap();
+        let (shop_socket, pay_socket) = (listener::bind(any).await.unwrap(), listener::bind(any).await.unwrap());
+        let sandbox = PaySandbox::open(PaySandboxConfig {
+            api_key: "the-key".to_owned(),
+            webhook_url: format!("http://{}/webhooks/payments", shop_socket.local_addr().unwrap()),
+            webhook_secret: SECRET.to_owned(),
+            latency: Duration::from_millis(50),
+            decline_ratio,
+            journal: None,
+        })
+        .unwrap();
+        let url = format!("http://{}", pay_socket.local_addr().unwrap());
+        let shop = Self::open(|config| config.provider.url = url).await;
+        sandbox.start(&shop.shutdown);
+        shutdown.spawn(listener::serve(pay_socket, sandbox.router(), shop.shutdown.clone()));
+        shutdown.spawn(listener::serve(shop_socket, shop.router.clone(), shop.shutdown.clone()));
+        (shop, sandbox)
     }
 
     /// Another box office on the same ledger and provider, with an inventory of its own.
@@ -374,10 +277,10 @@ pub fn event(id: &str, kind: &str, order: &str, charge: &str) -> Value {
 pub fn sign(time: u64, body: &str) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes());
     let tag = hmac::sign(&key, format!("{time}.{body}").as_bytes());
-    tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    tag.as_ref().iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
 }
 
-async fn ask(router: &Router, method: &str, path: &str, headers: &[(&str, &str)], body: Body) -> Reply {
+pub async fn ask(router: &Router, method: &str, path: &str, headers: &[(&str, &str)], body: Body) -> Reply {
     let mut request = Request::builder().method(method).uri(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
