@@ -132,7 +132,8 @@ impl Office {
     /// Writes into the store what the ledger knows. Idempotent; live holds stay.
     pub async fn rebuild(&self) -> Result<(), OfficeError> {
         let orders = self.ledger.orders_in_force(&self.config.event.id).await?;
-        for seat in orders.iter().flat_map(|order| &order.tickets.seats).filter(|seat| !self.plan.has(seat)) {
+        let mut seats = orders.iter().flat_map(|order| &order.tickets.seats);
+        if let Some(seat) = seats.find(|seat| !self.plan.has(seat)) {
             return Err(OfficeError::Plan { seat: seat.clone(), seats: self.config.event.seats });
         }
         let sold = orders.iter().filter(|order| order.status == OrderStatus::Confirmed);
