@@ -1,6 +1,8 @@
 //! The line of one room: typed bindings of the scripts in `lua/`, over any [`Engine`](crate::store::Engine).
 
 pub mod keys;
+mod lua;
+mod reply;
 pub mod scripts;
 pub mod sketch;
 pub mod snapshot;

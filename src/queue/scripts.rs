@@ -1,14 +1,23 @@
 //! Typed bindings of the queue's scripts.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use super::{Arrival, Mode, Place, Policy, Proof, RoomName, Snapshot, VisitorId};
-use crate::store::{SharedEngine, StoreError};
+use super::{Arrival, Mode, Place, Policy, Proof, RoomName, Snapshot, VisitorId, keys, lua, reply};
+use crate::store::{Arg, Script, SharedEngine, StoreError, Value};
 
-/// The line of one room.
+/// Most visitors in one run of a script, so that it holds the store up for about a millisecond.
+const BATCH: usize = 100;
+
+/// The line of one room. Cheap to clone.
+///
+/// Every method runs one script (more only where a batch is longer than 100). While the room has no state in the
+/// store (it was never configured, or the store lost its data) each but [`Queue::configure`] fails with
+/// [`StoreError::Unavailable`]; configuring the room again cures that.
 #[derive(Debug, Clone)]
 pub struct Queue {
-    _engine: SharedEngine,
+    engine: SharedEngine,
+    room: RoomName,
+    keys: Arc<[String; keys::KEY_COUNT]>,
 }
 
 /// What one run of `call` did.
@@ -31,37 +40,66 @@ pub struct Swept {
     pub absent: u32,
 }
 
-#[expect(unused_variables, clippy::unused_async, missing_docs, reason = "signatures agreed before the bodies")]
 impl Queue {
+    /// The line of `room` in the store behind `engine`.
     pub fn new(engine: SharedEngine, room: &RoomName) -> Self {
-        Self { _engine: engine }
+        Self { engine, room: room.clone(), keys: Arc::new(keys::of_room(room)) }
     }
 
     /// Writes the policy. Creates the room's state when it is missing, in which case nobody is called or let straight in for `settle`
     /// (so that places and sessions of a lost history can register first; zero when there can be none).
+    ///
+    /// A rate that is negative or not finite lets nobody in. A lower capacity ejects nobody.
     pub async fn configure(&self, policy: &Policy, settle: Duration) -> Result<(), StoreError> {
-        unimplemented!()
+        let rate = if policy.rate.is_finite() { policy.rate.max(0.0) } else { 0.0 };
+        let args = vec![
+            policy.capacity.into(),
+            rate.to_string().into(),
+            policy.burst.max(1).into(),
+            millis(policy.claim_window),
+            millis(policy.session_ttl),
+            millis(policy.absent_after),
+            millis(policy.grace),
+            policy.opens_at_ms.unwrap_or(0).into(),
+            millis(settle),
+        ];
+        self.run(&lua::CONFIGURE, args).await.map(drop)
     }
 
     /// Sets what the room does. `Mode::Open` and `Mode::Scheduled` both clear any other mode; which of the two holds is for the clock to say.
     pub async fn set_mode(&self, mode: Mode) -> Result<(), StoreError> {
-        unimplemented!()
+        self.run(&lua::MODE, vec![reply::stored_code(mode).into()]).await.map(drop)
     }
 
-    /// One place per arrival, in order. Idempotent; the repeat of a join only reads.
+    /// One place per arrival, in order. Idempotent; the repeat of a join only reads, so it does not mark the visitor
+    /// as present ([`Queue::seen`] does).
     pub async fn join(&self, arrivals: &[Arrival]) -> Result<Vec<Place>, StoreError> {
-        unimplemented!()
+        let mut places = Vec::with_capacity(arrivals.len());
+        for batch in arrivals.chunks(BATCH) {
+            let mut args = Vec::with_capacity(batch.len() * 4);
+            for arrival in batch {
+                args.push(arrival.visitor.to_string().into());
+                args.extend(proof_args(arrival.proof));
+                args.push(u32::from(arrival.may_enter).into());
+            }
+            places.extend(self.run(&lua::JOIN, args).await?.places(batch.len())?);
+        }
+        Ok(places)
     }
 
     /// Calls at most `most` visitors (at most 50 a run).
     pub async fn call(&self, most: u32) -> Result<Called, StoreError> {
-        unimplemented!()
+        let mut reply = self.run(&lua::CALL, vec![most.into()]).await?;
+        Ok(Called { called: reply.small()?, skipped: reply.small()? })
     }
 
     /// Exchanges a call for a session. Idempotent. A visitor still waiting is marked present.
     /// With a proof, a lost place is restored first, as by join.
+    ///
+    /// A claim that the rate holds back keeps the slot: its deadline moves to a whole claim window after its turn.
     pub async fn claim(&self, visitor: VisitorId, proof: Option<Proof>) -> Result<Place, StoreError> {
-        unimplemented!()
+        let [score, issued] = proof_args(proof);
+        self.run(&lua::CLAIM, vec![visitor.to_string().into(), score, issued]).await?.place()
     }
 
     /// Moves a session's end to now + `ttl`, never past `not_after_ms`, never backwards. Registers a session that
@@ -74,31 +112,65 @@ impl Queue {
         ttl: Duration,
         not_after_ms: u64,
     ) -> Result<Place, StoreError> {
-        unimplemented!()
+        let args =
+            vec![visitor.to_string().into(), issued_at_ms.into(), expires_ms.into(), millis(ttl), not_after_ms.into()];
+        self.run(&lua::RENEW, args).await?.place()
     }
 
     /// Ends a session and frees its slot, once. Returns whether this call did.
     pub async fn release(&self, visitor: VisitorId) -> Result<bool, StoreError> {
-        unimplemented!()
+        Ok(self.run(&lua::RELEASE, vec![visitor.to_string().into()]).await?.number()? == 1)
     }
 
     /// Gives up place, call and session. Returns whether there was one.
     pub async fn leave(&self, visitor: VisitorId) -> Result<bool, StoreError> {
-        unimplemented!()
+        Ok(self.run(&lua::LEAVE, vec![visitor.to_string().into()]).await?.number()? == 1)
     }
 
     /// Marks waiting visitors as present; restores proven places that a lost store forgot. One place per entry.
     pub async fn seen(&self, visitors: &[(VisitorId, Proof)]) -> Result<Vec<Place>, StoreError> {
-        unimplemented!()
+        let mut places = Vec::with_capacity(visitors.len());
+        for batch in visitors.chunks(BATCH) {
+            let mut args = Vec::with_capacity(batch.len() * 3);
+            for (visitor, proof) in batch {
+                args.push(visitor.to_string().into());
+                args.extend(proof_args(Some(*proof)));
+            }
+            places.extend(self.run(&lua::SEEN, args).await?.places(batch.len())?);
+        }
+        Ok(places)
     }
 
     /// Removes what ran out, a bounded number a run.
+    ///
+    /// When neither this nor [`Queue::call`] ran for 5 s, nobody could be seen: absence and claim windows then count
+    /// from the first run after. So a test on virtual time has to step, sweeping, rather than jump.
     pub async fn sweep(&self) -> Result<Swept, StoreError> {
-        unimplemented!()
+        let mut reply = self.run(&lua::SWEEP, Vec::new()).await?;
+        Ok(Swept { no_shows: reply.small()?, sessions: reply.small()?, absent: reply.small()? })
     }
 
     /// The room as it stands.
     pub async fn snapshot(&self) -> Result<Snapshot, StoreError> {
-        unimplemented!()
+        Snapshot::read(self.run(&lua::SNAPSHOT, Vec::new()).await?)
+    }
+
+    async fn run(&self, script: &'static Script, args: Vec<Arg>) -> Result<reply::Reply, StoreError> {
+        let value: Value = self.engine.run(script, &self.keys[..], args).await?;
+        if value == reply::NOT_CONFIGURED {
+            return Err(StoreError::Unavailable(format!("room {} is not configured in the store (yet)", self.room)));
+        }
+        Ok(reply::Reply::new(script, value))
+    }
+}
+
+fn millis(duration: Duration) -> Arg {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).into()
+}
+
+fn proof_args(proof: Option<Proof>) -> [Arg; 2] {
+    match proof {
+        Some(proof) => [proof.score.0.into(), proof.issued_at_ms.into()],
+        None => ["".into(), "".into()],
     }
 }

@@ -1,6 +1,7 @@
 //! What a node knows of a room between two looks at the store.
 
-use super::{Mode, RankSketch, Score};
+use super::{Mode, RankSketch, Score, reply::Reply};
+use crate::store::StoreError;
 
 /// A room at one instant.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,4 +40,28 @@ pub struct Snapshot {
     pub admitted_total: u64,
     /// Calls nobody answered, in this history.
     pub no_shows_total: u64,
+}
+
+impl Snapshot {
+    pub(super) fn read(mut reply: Reply) -> Result<Self, StoreError> {
+        Ok(Self {
+            now_ms: reply.number()?,
+            since_ms: reply.number()?,
+            settle_until_ms: reply.number()?,
+            epoch: reply.number()?,
+            mode: reply.mode()?,
+            opens_at_ms: Some(reply.number()?).filter(|&at| at > 0),
+            capacity: reply.small()?,
+            rate: reply.fraction()?,
+            line: reply.number()?,
+            called: reply.number()?,
+            inside: reply.number()?,
+            watermark: Score(reply.number()?),
+            joined_total: reply.number()?,
+            called_total: reply.number()?,
+            admitted_total: reply.number()?,
+            no_shows_total: reply.number()?,
+            sketch: RankSketch::read(&mut reply)?,
+        })
+    }
 }

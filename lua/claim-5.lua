@@ -1,0 +1,52 @@
+-- Purpose: exchanges a call for a session; the repeat finds the session. Marks a waiting visitor as present. Works in
+--   every mode, because a call is a reservation.
+-- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state
+-- ARGV: visitor, proven score or '', when the proof was issued in ms or ''
+-- Reply: a place
+
+if not load_state() then
+  return NOT_CONFIGURED
+end
+local visitor, score, issued_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+
+-- How long until the entry bucket holds a token.
+local function wait_ms()
+  if state.rate <= 0 then
+    return LONGEST_WAIT_MS
+  end
+  return math.min(LONGEST_WAIT_MS, math.ceil((1 - tokens('entry')) / state.rate * 1000))
+end
+
+local function claim(place)
+  if tokens('entry') >= 1 then
+    local called_ms = tonumber(redis.call('HGET', STATE, 'at:' .. visitor)) or now_ms
+    redis.call('ZREM', CALLED, visitor)
+    return admit(visitor, called_ms)
+  end
+  -- They came in time and the rate holds them back: that must not cost them the slot.
+  local wait = wait_ms()
+  local deadline = math.max(place[2], now_ms + wait + state.claim_ms)
+  redis.call('ZADD', CALLED, text(deadline), visitor)
+  return { P_CALLED, deadline, wait, 0, 0 }
+end
+
+local function answer()
+  local waiting, aside = line_score(visitor)
+  if waiting then
+    mark_seen(visitor, waiting, aside)
+    return { P_WAITING, waiting, 0, 0, 0 }
+  end
+  local place, ended = slot_of(visitor)
+  if place and place[1] == P_CALLED then
+    return claim(place)
+  elseif place then
+    return place
+  elseif score and not ended then
+    return restore(visitor, score, issued_ms)
+  end
+  return { P_NONE, 0, 0, 0, 0 }
+end
+
+local place = answer()
+save()
+return place

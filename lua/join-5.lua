@@ -1,0 +1,61 @@
+-- Purpose: gives each arrival one place, in order. The repeat of a join only reads.
+-- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state
+-- ARGV: four per arrival: visitor, proven score or '', when the proof was issued in ms or '', 1 if an idle room may let
+--   them straight in
+-- Reply: a place per arrival, flat
+
+local loaded = false
+
+-- Straight in: only while nobody present waits, so nobody is overtaken (G3).
+local function may_pass(may_enter)
+  if not may_enter or mode() ~= OPEN or now_ms < state.settle_until_ms then
+    return false
+  end
+  if #redis.call('ZRANGEBYSCORE', LINE, '(0', '+inf', 'LIMIT', 0, 1) > 0 then
+    return false
+  end
+  if tokens('call') < 1 or tokens('entry') < 1 then
+    return false
+  end
+  expire(50)
+  return free_slots() > 0
+end
+
+local function newcomer(visitor, may_enter)
+  if mode() ~= OPEN and mode() ~= PAUSED then
+    return { P_NOT_OPEN, mode(), 0, 0, 0 }
+  end
+  if may_pass(may_enter) then
+    take('call', 1)
+    add('called_total', 1)
+    return admit(visitor, now_ms)
+  end
+  return enter_line(visitor, math.max(now_us, state.last_score + 1))
+end
+
+local reply = {}
+for i = 1, #ARGV, 4 do
+  local visitor, score, issued_ms, may_enter = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), ARGV[i + 3] == '1'
+  local waiting = line_score(visitor)
+  if waiting then
+    append(reply, { P_WAITING, waiting, 0, 0, 0 })
+  else
+    -- Not before: whoever reloads the waiting page costs one look at the line.
+    loaded = loaded or load_state()
+    if not loaded then
+      return NOT_CONFIGURED
+    end
+    local place, ended = slot_of(visitor)
+    if place then
+      append(reply, place)
+    elseif not score then
+      append(reply, newcomer(visitor, may_enter))
+    elseif ended then
+      append(reply, { P_NONE, 0, 0, 0, 0 })
+    else
+      append(reply, restore(visitor, score, issued_ms))
+    end
+  end
+end
+save()
+return reply

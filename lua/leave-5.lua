@@ -1,0 +1,19 @@
+-- Purpose: gives up a visitor's place, call and session.
+-- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state
+-- ARGV: visitor
+-- Reply: 1 if there was one, else 0
+
+if not load_state() then
+  return NOT_CONFIGURED
+end
+local visitor = ARGV[1]
+if leave_line(visitor) == 1 then
+  return 1
+end
+for _, key in ipairs({ CALLED, INSIDE }) do
+  if redis.call('ZSCORE', key, visitor) then
+    drop(key, { visitor })
+    return 1
+  end
+end
+return 0

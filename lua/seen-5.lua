@@ -1,0 +1,25 @@
+-- Purpose: marks waiting visitors as present, and gives back proven places that a lost store forgot.
+-- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state
+-- ARGV: three per visitor: visitor, the score their token proves, when it was issued in ms
+-- Reply: a place per visitor, flat
+
+if not load_state() then
+  return NOT_CONFIGURED
+end
+local reply = {}
+for i = 1, #ARGV, 3 do
+  local visitor, score, issued_ms = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
+  local waiting, aside = line_score(visitor)
+  if waiting then
+    mark_seen(visitor, waiting, aside)
+    append(reply, { P_WAITING, waiting, 0, 0, 0 })
+  else
+    local place, ended = slot_of(visitor)
+    if not place and ended then
+      place = { P_NONE, 0, 0, 0, 0 }
+    end
+    append(reply, place or restore(visitor, score, issued_ms))
+  end
+end
+save()
+return reply

@@ -1,0 +1,116 @@
+//! Reads what the queue's scripts reply.
+
+use super::{Mode, Place, Score};
+use crate::store::{Script, StoreError, Value};
+
+/// What every script replies while the room has no state.
+pub(super) const NOT_CONFIGURED: Value = Value::Int(-1);
+
+/// How many integers make a place.
+const PLACE: usize = 5;
+
+/// A reply that is read from front to back.
+pub(super) struct Reply {
+    script: &'static str,
+    rest: std::vec::IntoIter<Value>,
+}
+
+impl Reply {
+    /// Takes a reply apart; a single value counts as a list of one.
+    pub(super) fn new(script: &Script, value: Value) -> Self {
+        let values = match value {
+            Value::Array(values) => values,
+            single => vec![single],
+        };
+        Self { script: script.file(), rest: values.into_iter() }
+    }
+
+    fn unexpected(&self, what: &str) -> StoreError {
+        StoreError::Script { script: self.script, message: format!("unexpected reply: {what}") }
+    }
+
+    /// The next value, a number that is not negative.
+    pub(super) fn number(&mut self) -> Result<u64, StoreError> {
+        match self.rest.next() {
+            Some(Value::Int(number)) => {
+                u64::try_from(number).map_err(|_| self.unexpected("a number below zero where none can be"))
+            }
+            _ => Err(self.unexpected("a number is missing")),
+        }
+    }
+
+    /// The next value, a number that fits 32 bits.
+    pub(super) fn small(&mut self) -> Result<u32, StoreError> {
+        u32::try_from(self.number()?).map_err(|_| self.unexpected("a number above 32 bits"))
+    }
+
+    /// The next value, text.
+    pub(super) fn text(&mut self) -> Result<String, StoreError> {
+        match self.rest.next() {
+            Some(Value::Bulk(bytes)) => {
+                String::from_utf8(bytes.into()).map_err(|_| self.unexpected("text that is not UTF-8"))
+            }
+            _ => Err(self.unexpected("text is missing")),
+        }
+    }
+
+    /// The next value, text that holds a fraction.
+    pub(super) fn fraction(&mut self) -> Result<f64, StoreError> {
+        self.text()?.parse().map_err(|_| self.unexpected("text that is not a number"))
+    }
+
+    /// The next value, text that holds numbers between spaces.
+    pub(super) fn numbers(&mut self) -> Result<Vec<u64>, StoreError> {
+        let numbers: Result<_, _> = self.text()?.split_ascii_whitespace().map(str::parse).collect();
+        numbers.map_err(|_| self.unexpected("text that is not a list of numbers"))
+    }
+
+    /// The next value, a mode.
+    pub(super) fn mode(&mut self) -> Result<Mode, StoreError> {
+        let code = self.number()?;
+        mode_of(code).ok_or_else(|| self.unexpected("a mode nobody knows"))
+    }
+
+    /// The next five values, a place.
+    pub(super) fn place(&mut self) -> Result<Place, StoreError> {
+        let [code, a, b, c, d] = self.place_numbers()?;
+        match code {
+            0 => Ok(Place::None),
+            1 => Ok(Place::Waiting { score: Score(a) }),
+            2 => Ok(Place::Called { deadline_ms: a, wait_ms: b }),
+            3 => Ok(Place::Inside { expires_ms: a, called_ms: b, admitted_ms: c, fresh: d == 1 }),
+            4 => mode_of(a).map(Place::NotOpen).ok_or_else(|| self.unexpected("a mode nobody knows")),
+            _ => Err(self.unexpected("a place nobody knows")),
+        }
+    }
+
+    fn place_numbers(&mut self) -> Result<[u64; PLACE], StoreError> {
+        let mut numbers = [0; PLACE];
+        for number in &mut numbers {
+            *number = self.number()?;
+        }
+        Ok(numbers)
+    }
+
+    /// Everything left, `count` places.
+    pub(super) fn places(mut self, count: usize) -> Result<Vec<Place>, StoreError> {
+        if self.rest.len() != count * PLACE {
+            return Err(self.unexpected("not one place per visitor"));
+        }
+        (0..count).map(|_| self.place()).collect()
+    }
+}
+
+fn mode_of(code: u64) -> Option<Mode> {
+    [Mode::Scheduled, Mode::Open, Mode::Paused, Mode::SoldOut, Mode::Closed].get(usize::try_from(code).ok()?).copied()
+}
+
+/// What `mode-5.lua` stores. Whether an open room is still scheduled is for the clock to say.
+pub(super) fn stored_code(mode: Mode) -> u32 {
+    match mode {
+        Mode::Scheduled | Mode::Open => 1,
+        Mode::Paused => 2,
+        Mode::SoldOut => 3,
+        Mode::Closed => 4,
+    }
+}
