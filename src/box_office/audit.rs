@@ -2,7 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::office::{Office, OfficeError};
+use super::{
+    inventory::InventoryState,
+    ledger::LedgerCounts,
+    office::{Office, OfficeError},
+};
+
+/// How often it is tried to catch a moment in which nothing moves.
+const TRIES: usize = 5;
 
 /// Orders by how far they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,8 +51,8 @@ pub struct Audit {
     pub mismatched: u64,
     /// No seat has two confirmed orders, and no more general admission is confirmed than there is.
     pub g7_one_seat_one_buyer: bool,
-    /// Free, held and sold add up, and the inventory has sold what the ledger has. Orders that the inventory is just
-    /// being told of may differ.
+    /// Free, held and sold add up, and the inventory has sold what the ledger has. The latter is judged at a quiet
+    /// moment only: while orders are being settled the inventory learns of them a little later.
     pub g8_conservation: bool,
     /// Every charge belongs to one confirmed order or is given back or owed. Holds at every moment, as the ledger
     /// records a charge and its consequence together.
@@ -56,12 +63,11 @@ impl Office {
     /// Counts everything anew.
     pub async fn audit(&self) -> Result<Audit, OfficeError> {
         let event = &self.config.event;
-        let state = self.state().await?;
-        let ledger = self.ledger.counts(&event.id).await?;
+        let (state, ledger, quiet) = self.count().await?;
         let total = u64::from(event.seats) + u64::from(event.general_admission);
         let counts = state.seat_counts.plus(state.tickets);
         let adds_up = counts.free + counts.held + counts.sold == i64::try_from(total).unwrap_or(i64::MAX);
-        let agrees = u64::try_from(counts.sold) == Ok(ledger.tickets_confirmed) || ledger.untold > 0;
+        let agrees = u64::try_from(counts.sold) == Ok(ledger.tickets_confirmed) || !quiet;
         Ok(Audit {
             event: event.id.clone(),
             total,
@@ -87,5 +93,21 @@ impl Office {
             g9_money: ledger.mismatched == 0
                 && ledger.captures == ledger.confirmed + ledger.refunds + ledger.refunds_owed,
         })
+    }
+
+    /// Inventory and ledger, and whether the ledger stood still while the inventory was read.
+    async fn count(&self) -> Result<(InventoryState, LedgerCounts, bool), OfficeError> {
+        let mut before = self.ledger.counts(&self.config.event.id).await?;
+        let mut tries = TRIES;
+        loop {
+            let state = self.state().await?;
+            let after = self.ledger.counts(&self.config.event.id).await?;
+            let quiet = before == after && after.untold == 0;
+            tries = tries.saturating_sub(1);
+            if quiet || tries == 0 {
+                return Ok((state, after, quiet));
+            }
+            before = after;
+        }
     }
 }

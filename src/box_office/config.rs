@@ -14,7 +14,7 @@ pub struct BoxOfficeConfig {
     pub event: EventConfig,
     /// How long a buyer may think before paying: 1 s to 24 h.
     pub hold_ttl: Duration,
-    /// Path of the SQLite file, or `sqlite:PATH`. Created when missing; its folder must exist.
+    /// Path of the `SQLite` file, or `sqlite:PATH`. Created when missing; its folder must exist.
     pub database: String,
     /// Who takes the money.
     pub provider: ProviderConfig,
@@ -89,7 +89,7 @@ impl BoxOfficeConfig {
     }
 }
 
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const DAY: Duration = Duration::from_hours(24);
 
 fn within(value: Duration, least: Duration, most: Duration) -> bool {
     (least..=most).contains(&value)
@@ -136,7 +136,7 @@ impl ProviderConfig {
         problems.check(!self.webhook_secrets.is_empty() && strong, || {
             "provider.webhook_secrets: give at least one, of 16 characters or more".to_owned()
         });
-        problems.check(within(self.timeout, Duration::from_millis(100), Duration::from_secs(60)), || {
+        problems.check(within(self.timeout, Duration::from_millis(100), Duration::from_mins(1)), || {
             "provider.timeout: use 100 ms to 60 s".to_owned()
         });
     }

@@ -26,7 +26,7 @@ use super::{
 use crate::store::{Arg, Script, SharedEngine, StoreError, Value};
 
 /// How long a hold that is over answers 410 before its name is unknown.
-const REMEMBER: Duration = Duration::from_secs(300);
+const REMEMBER: Duration = Duration::from_mins(5);
 /// Most holds looked at in one run of the sweep.
 const SWEEP_AT_MOST: u32 = 500;
 
@@ -164,20 +164,35 @@ impl Inventory {
     /// Marks what `order` bought as sold, whoever else holds it by now. Idempotent. The answer is how many seats another
     /// order has, which the ledger makes impossible.
     pub async fn sell(&self, hold: &HoldId, order: &OrderId, tickets: &Tickets) -> Result<u32, InventoryError> {
+        self.for_order(&SELL, hold, order, tickets, vec![millis(REMEMBER)]).await
+    }
+
+    /// Holds again what a pending order has in the ledger, whoever else holds it by now. Idempotent. The answer is as
+    /// that of [`Self::sell`].
+    pub async fn rehold(
+        &self,
+        hold: &HoldId,
+        order: &OrderId,
+        tickets: &Tickets,
+        ttl: Duration,
+    ) -> Result<u32, InventoryError> {
+        self.for_order(&REHOLD, hold, order, tickets, vec![millis(ttl), tickets.seats.join(",").into()]).await
+    }
+
+    async fn for_order(
+        &self,
+        script: &'static Script,
+        hold: &HoldId,
+        order: &OrderId,
+        tickets: &Tickets,
+        more: Vec<Arg>,
+    ) -> Result<u32, InventoryError> {
         let mut keys = self.hold_keys(&[]);
         keys.push(self.keys.sold.clone());
         keys.extend(tickets.seats.iter().map(|seat| self.keys.seat(seat)));
-        let args = vec![hold.as_str().into(), order.as_str().into(), tickets.quantity.into(), millis(REMEMBER)];
-        let reply = self.run(&SELL, &keys, args).await?;
-        u32::try_from(scripts::int(&SELL, &reply)?).map_err(|_| InventoryError::Lost)
-    }
-
-    /// Holds again what a pending order has in the ledger, whoever else holds it by now. Idempotent. The answer is how
-    /// many of the seats are sold.
-    pub async fn rehold(&self, hold: &HoldId, tickets: &Tickets, ttl: Duration) -> Result<u32, InventoryError> {
-        let args = vec![hold.as_str().into(), millis(ttl), tickets.quantity.into(), tickets.seats.join(",").into()];
-        let reply = self.run(&REHOLD, &self.hold_keys(&tickets.seats), args).await?;
-        u32::try_from(scripts::int(&REHOLD, &reply)?).map_err(|_| InventoryError::Lost)
+        let args = [vec![hold.as_str().into(), order.as_str().into(), tickets.quantity.into()], more].concat();
+        let reply = self.run(script, &keys, args).await?;
+        u32::try_from(scripts::int(script, &reply)?).map_err(|_| InventoryError::Lost)
     }
 
     /// Returns what lapsed. The answer is how many holds lapsed, and whether more may be waiting.

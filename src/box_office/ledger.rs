@@ -1,7 +1,7 @@
 //! The ledger: orders, payments and sold seats in SQL. The source of truth; nothing outside this folder speaks SQL.
 //!
-//! SQLite in one file: one connection writes (`BEGIN IMMEDIATE`, so that a transaction never has to give way half done),
-//! a few read beside it. The SQL keeps to what PostgreSQL also understands.
+//! `SQLite` in one file: one connection writes (`BEGIN IMMEDIATE`, so that a transaction never has to give way half done),
+//! a few read beside it. The SQL keeps to what `PostgreSQL` also understands.
 
 mod audit;
 mod idempotency;
@@ -19,6 +19,7 @@ use sqlx::{
 };
 
 pub use self::{
+    audit::LedgerCounts,
     idempotency::StoredAnswer,
     orders::{NewOrder, Order, PlaceOutcome},
     outbox::{Task, TaskKind},
@@ -52,7 +53,10 @@ pub enum LedgerError {
 impl From<sqlx::Error> for LedgerError {
     fn from(error: sqlx::Error) -> Self {
         // 5 and 6, SQLITE_BUSY and SQLITE_LOCKED, with their extended codes (primary code in the low byte).
-        let code = error.as_database_error().and_then(|error| error.code()).and_then(|code| code.parse::<u32>().ok());
+        let code = error
+            .as_database_error()
+            .and_then(sqlx::error::DatabaseError::code)
+            .and_then(|code| code.parse::<u32>().ok());
         match (&error, code.map(|code| code & 0xff)) {
             (sqlx::Error::PoolTimedOut, _) | (_, Some(5 | 6)) => Self::Busy,
             _ => Self::Database(error),

@@ -21,7 +21,7 @@ use crate::{clock::SharedClock, store::StoreError};
 /// Orders put back into the inventory at the same time.
 const REBUILD_WIDTH: usize = 16;
 /// A hold that is being paid for lasts at least this long without being renewed.
-const PAYING: Duration = Duration::from_secs(120);
+const PAYING: Duration = Duration::from_mins(2);
 
 /// What a visitor did wrong is not in here: that is for each call's own answer.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +35,14 @@ pub enum OfficeError {
     /// The store loses the inventory as fast as it is rebuilt.
     #[error("the store keeps losing the inventory")]
     Lost,
+    /// The configuration has fewer seats than were sold.
+    #[error("seat {seat} is ordered in the ledger, but is not among the {seats} seats configured: set more seats")]
+    Plan {
+        /// One such seat.
+        seat: String,
+        /// As configured.
+        seats: u32,
+    },
     /// A mistake of ours.
     #[error("{0}")]
     Defect(String),
@@ -93,14 +101,14 @@ impl Office {
     pub async fn hold(&self, wanted: Tickets) -> Result<Result<HoldView, Held>, OfficeError> {
         let hold = HoldId::random();
         let ttl = self.config.hold_ttl;
-        let held = match self.inventory.hold(&hold, &wanted, ttl).await {
+        let outcome = match self.inventory.hold(&hold, &wanted, ttl).await {
             Err(InventoryError::Lost) => {
                 self.rebuild_if_lost().await?;
                 self.inventory.hold(&hold, &wanted, ttl).await?
             }
             other => other?,
         };
-        let Held::Until { deadline_ms } = held else { return Ok(Err(held)) };
+        let Held::Until { deadline_ms } = outcome else { return Ok(Err(outcome)) };
         let expires_at = i64::try_from(deadline_ms)
             .ok()
             .and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok())
@@ -124,6 +132,10 @@ impl Office {
     /// Writes into the store what the ledger knows. Idempotent; live holds stay.
     pub async fn rebuild(&self) -> Result<(), OfficeError> {
         let orders = self.ledger.orders_in_force(&self.config.event.id).await?;
+        let mut seats = orders.iter().flat_map(|order| &order.tickets.seats);
+        if let Some(seat) = seats.find(|seat| !self.plan.has(seat)) {
+            return Err(OfficeError::Plan { seat: seat.clone(), seats: self.config.event.seats });
+        }
         let sold = orders.iter().filter(|order| order.status == OrderStatus::Confirmed);
         self.inventory.open(&sold.map(|order| order.id.clone()).collect::<Vec<_>>()).await?;
         let (orders_count, this) = (orders.len(), self);
@@ -153,7 +165,9 @@ impl Office {
     pub(super) async fn put_back(&self, order: &Order) -> Result<(), OfficeError> {
         let lost = match order.status {
             OrderStatus::Confirmed => self.inventory.sell(&order.hold, &order.id, &order.tickets).await?,
-            OrderStatus::Pending => self.inventory.rehold(&order.hold, &order.tickets, self.paying_ttl()).await?,
+            OrderStatus::Pending => {
+                self.inventory.rehold(&order.hold, &order.id, &order.tickets, self.paying_ttl()).await?
+            }
             OrderStatus::Refused | OrderStatus::Expired | OrderStatus::Refunded => 0,
         };
         if lost > 0 {

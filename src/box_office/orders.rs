@@ -5,6 +5,9 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use ring::digest::{SHA256, digest};
+
 use super::{
     ids::{HoldId, OrderId},
     inventory::{Acted, Tickets},
@@ -121,8 +124,7 @@ impl Office {
 
 /// What makes two requests under one key the same request.
 fn fingerprint(hold: &HoldId) -> String {
-    let digest = ring::digest::digest(&ring::digest::SHA256, hold.as_str().as_bytes());
-    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    URL_SAFE_NO_PAD.encode(digest(&SHA256, hold.as_str().as_bytes()))
 }
 
 fn replay(answer: StoredAnswer, fingerprint: &str) -> Placement {

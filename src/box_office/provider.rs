@@ -36,6 +36,7 @@ pub enum ProviderError {
     Refused(StatusCode),
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err as it is")]
 fn unclear(reason: impl ToString) -> ProviderError {
     ProviderError::Unclear { reason: reason.to_string(), retry_after: None }
 }
@@ -43,7 +44,8 @@ fn unclear(reason: impl ToString) -> ProviderError {
 /// A charge as the provider sees it.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Charge {
-    charge: String,
+    #[serde(rename = "charge")]
+    id: String,
     status: String,
     amount_minor: u64,
     currency: String,
@@ -60,7 +62,7 @@ impl Charge {
         };
         Some(Notice {
             event: None,
-            charge: self.charge,
+            charge: self.id,
             order: order.clone(),
             outcome,
             amount_minor: self.amount_minor,

@@ -16,16 +16,16 @@ use crate::shutdown::Shutdown;
 /// The provider is asked about an order whose outcome has not been heard of for this long, and as often after that.
 pub(super) const POLL_AFTER: Duration = Duration::from_secs(10);
 /// An unpaid order is given up after this long, once the provider confirms that nothing was paid.
-const PAYMENT_TTL: Duration = Duration::from_secs(15 * 60);
+const PAYMENT_TTL: Duration = Duration::from_mins(15);
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 const TELL_EVERY: Duration = Duration::from_secs(1);
 const TELL_AT_MOST: u32 = 200;
 const POLL_EVERY: Duration = Duration::from_millis(500);
 const POLL_AT_MOST: u32 = 50;
 const POLL_WIDTH: usize = 8;
-const FORGET_EVERY: Duration = Duration::from_secs(60);
+const FORGET_EVERY: Duration = Duration::from_mins(1);
 /// How long a client may retry under the same key.
-const KEYS_LAST: Duration = Duration::from_secs(24 * 60 * 60);
+const KEYS_LAST: Duration = Duration::from_hours(24);
 
 /// Starts the background tasks of a box office.
 pub fn start(office: &Arc<Office>, shutdown: &Shutdown) {
@@ -156,6 +156,13 @@ impl Office {
     async fn poll_one(&self, order: &Order, now_ms: u64) -> Result<(), OfficeError> {
         // It must not lapse in the store while the ledger has it.
         self.put_back(order).await?;
+        match self.ledger.order(&order.id).await? {
+            Some(order) if order.status != OrderStatus::Pending => {
+                // It was settled meanwhile; holding it again came too late and is taken back.
+                return self.tell_one(&order).await;
+            }
+            _ => {}
+        }
         let charges = match self.provider.charges_of(&order.id).await {
             Ok(charges) => charges,
             Err(error) => {

@@ -19,7 +19,7 @@ const WIDTH: usize = 16;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
-/// A charge that stayed unclear this often, for about eight minutes, is given up. A refund never is: it is owed.
+/// A charge that stayed unclear this often, for more than six minutes, is given up. A refund never is: it is owed.
 const MOST_ATTEMPTS: u32 = 20;
 
 /// Works until told to stop; calls in flight then still end, within the provider's deadline.

@@ -1,1 +1,217 @@
-//! TODO
+//! Holds: one seat one holder, all or nothing, back exactly once. On both engines.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::json;
+use stanchion::box_office::BoxOfficeConfig;
+use tokio::{sync::Barrier, task::JoinSet};
+
+use crate::support::{
+    box_office::{Shop, Where, eventually},
+    redis_server::RedisServer,
+};
+
+/// Runs a story on the in-process engine and on a real Redis.
+macro_rules! on_both_engines {
+    ($($name:ident)*) => {
+        mod in_process {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+            async fn $name() {
+                super::$name(super::Where::InProcess).await;
+            })*
+        }
+        mod redis {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+            async fn $name() {
+                super::$name(super::Where::Redis(super::RedisServer::start())).await;
+            })*
+        }
+    };
+}
+
+on_both_engines! {
+    one_of_fifty_gets_the_seat
+    a_partly_taken_wish_takes_nothing
+    general_admission_stops_at_zero
+    a_lapsed_hold_returns_once
+    a_cancelled_hold_returns_once
+}
+
+/// D01.
+async fn one_of_fifty_gets_the_seat(place: Where) {
+    let shop = Arc::new(Shop::open_in(&place, |_| {}).await);
+    let barrier = Arc::new(Barrier::new(50));
+    let mut buyers = JoinSet::new();
+    for _ in 0..50 {
+        let (shop, barrier) = (Arc::clone(&shop), Arc::clone(&barrier));
+        buyers.spawn(async move {
+            barrier.wait().await;
+            let reply = shop.hold_seats(&["B7"]).await;
+            if reply.status == 409 {
+                assert_eq!(reply.body["taken"], json!(["B7"]));
+            }
+            reply.status.as_u16()
+        });
+    }
+    let statuses = buyers.join_all().await;
+    assert_eq!(statuses.iter().filter(|status| **status == 201).count(), 1, "{statuses:?}");
+    assert_eq!(statuses.iter().filter(|status| **status == 409).count(), 49, "{statuses:?}");
+    let audit = shop.audit().await;
+    assert_eq!((audit.free, audit.held, audit.sold), (89, 1, 0));
+}
+
+/// D02.
+async fn a_partly_taken_wish_takes_nothing(place: Where) {
+    let shop = Shop::open_in(&place, |_| {}).await;
+    shop.held(json!({"seats": ["A3"]})).await;
+
+    let refused = shop.hold_seats(&["A1", "A2", "A3"]).await.expect(409);
+
+    assert_eq!(refused.problem(), "taken");
+    assert_eq!(refused.body["taken"], json!(["A3"]));
+    let held = shop.hold_seats(&["A2", "A1"]).await.expect(201);
+    assert_eq!(held.body["seats"], json!(["A2", "A1"]));
+    assert_eq!((&held.body["quantity"], &held.body["amount_minor"]), (&json!(2), &json!(9000)));
+    assert_eq!(held.headers["stanchion-pin"], "600");
+    assert_eq!(held.body["expires_in_seconds"], 600);
+}
+
+async fn general_admission_stops_at_zero(place: Where) {
+    let shop = Arc::new(Shop::open_in(&place, |_| {}).await);
+    let barrier = Arc::new(Barrier::new(20));
+    let mut buyers = JoinSet::new();
+    for _ in 0..20 {
+        let (shop, barrier) = (Arc::clone(&shop), Arc::clone(&barrier));
+        buyers.spawn(async move {
+            barrier.wait().await;
+            shop.hold(json!({"quantity": 3})).await.status.as_u16()
+        });
+    }
+    let statuses = buyers.join_all().await;
+    assert_eq!(statuses.iter().filter(|status| **status == 201).count(), 3, "{statuses:?}");
+
+    let refused = shop.hold(json!({"quantity": 2})).await.expect(409);
+    assert_eq!((refused.problem(), &refused.body["free"]), ("not-enough", &json!(1)));
+    shop.hold(json!({"quantity": 1})).await.expect(201);
+    let refused = shop.hold(json!({"quantity": 1})).await.expect(409);
+    assert_eq!(refused.body["free"], 0);
+    let audit = shop.audit().await;
+    assert_eq!((audit.free, audit.held, audit.sold), (80, 10, 0));
+    assert!(audit.g8_conservation);
+}
+
+fn briefly(config: &mut BoxOfficeConfig) {
+    config.hold_ttl = Duration::from_secs(1);
+}
+
+/// D03, D04: cancelling what lapsed, twice, returns nothing a second time.
+async fn a_lapsed_hold_returns_once(place: Where) {
+    let shop = Shop::open_in(&place, briefly).await;
+    let tickets = shop.held(json!({"quantity": 4})).await;
+    let seat = shop.held(json!({"seats": ["A1"]})).await;
+    assert_eq!(shop.audit().await.held, 5);
+
+    eventually("both holds lapse", || async { (shop.audit().await.held == 0).then_some(()) }).await;
+
+    for hold in [&tickets, &seat] {
+        assert_eq!(shop.cancel(hold).await.expect(410).problem(), "hold-over");
+        assert_eq!(shop.order("key", hold).await.expect(410).problem(), "hold-over");
+    }
+    let again = shop.held(json!({"seats": ["A1"]})).await;
+    assert_ne!(again, seat);
+    shop.cancel(&seat).await.expect(410);
+    let audit = shop.audit().await;
+    assert_eq!((audit.free, audit.held, audit.total), (89, 1, 90));
+    assert!(audit.g8_conservation);
+}
+
+/// D04.
+async fn a_cancelled_hold_returns_once(place: Where) {
+    let shop = Arc::new(Shop::open_in(&place, |_| {}).await);
+    let tickets = shop.held(json!({"quantity": 4})).await;
+    let seats = shop.held(json!({"seats": ["A1", "A2"]})).await;
+
+    for hold in [tickets, seats] {
+        let mut cancels = JoinSet::new();
+        for _ in 0..8 {
+            let (shop, hold) = (Arc::clone(&shop), hold.clone());
+            cancels.spawn(async move { shop.cancel(&hold).await.status.as_u16() });
+        }
+        let statuses = cancels.join_all().await;
+        assert_eq!(statuses.iter().filter(|status| **status == 204).count(), 1, "{statuses:?}");
+        assert_eq!(statuses.iter().filter(|status| **status == 410).count(), 7, "{statuses:?}");
+        // What came back belongs to the next, whom the old name can do nothing to.
+        shop.cancel(&hold).await.expect(410);
+    }
+    let next = shop.held(json!({"seats": ["A1"]})).await;
+    let audit = shop.audit().await;
+    assert_eq!((audit.free, audit.held), (89, 1));
+    shop.cancel(&next).await.expect(204);
+    let stranger = format!("h_{}", "0".repeat(32));
+    assert_eq!(shop.cancel(&stranger).await.expect(404).problem(), "not-found");
+    assert_eq!(shop.order("key", &stranger).await.expect(404).problem(), "not-found");
+    assert_eq!(shop.audit().await.free, 90);
+}
+
+#[tokio::test]
+async fn impossible_wishes_are_refused_with_the_reason() {
+    let shop = Shop::open(|_| {}).await;
+    let eleven: Vec<String> = (1..=11).map(|number| format!("A{number}")).collect();
+    for (wish, problem) in [
+        (json!({"seats": ["A1", "A1"]}), "duplicates"),
+        (json!({"seats": ["A1", "C1"]}), "unknown-seats"),
+        (json!({"seats": ["a1"]}), "unknown-seats"),
+        (json!({"seats": ["A1,A2"]}), "unknown-seats"),
+        (json!({"seats": []}), "nothing-wanted"),
+        (json!({"quantity": 0}), "nothing-wanted"),
+        (json!({"seats": eleven}), "too-many"),
+        (json!({"quantity": 11}), "too-many"),
+        (json!({"quantity": 4_000_000_000_u32}), "too-many"),
+        (json!({"quantity": -1}), "body-unfit"),
+        (json!({"quantity": 1.5}), "body-unfit"),
+        (json!({"quantity": "2"}), "body-unfit"),
+        (json!({"seats": "A1"}), "body-unfit"),
+        (json!({"seat": ["A1"]}), "body-unfit"),
+        (json!({"seats": ["A1"], "quantity": 1}), "wish-unclear"),
+        (json!({}), "wish-unclear"),
+        (json!([]), "body-unfit"),
+    ] {
+        let reply = shop.hold(wish.clone()).await.expect(422);
+        assert_eq!(reply.problem(), problem, "{wish}");
+    }
+    assert_eq!(shop.hold(json!({"seats": ["A1", "C1"]})).await.body["unknown"], json!(["C1"]));
+    assert_eq!(shop.audit().await.held, 0);
+}
+
+/// A hold in Redis outlives the process; what the store never had comes from the ledger.
+#[tokio::test]
+async fn holds_in_redis_outlive_a_restart() {
+    let redis = Where::Redis(RedisServer::start());
+    let shop = Shop::open_in(&redis, |_| {}).await;
+    let hold = shop.held(json!({"seats": ["A1"]})).await;
+    let database = shop.config.database.clone();
+    shop.shutdown.stop();
+
+    let restarted = Shop::open_in(&redis, |config| config.database = database).await;
+
+    restarted.hold_seats(&["A1"]).await.expect(409);
+    restarted.order("key", &hold).await.expect(202);
+}
+
+#[tokio::test]
+async fn a_flushed_redis_is_rebuilt_before_anything_is_sold() {
+    let place = Where::Redis(RedisServer::start());
+    let shop = Shop::open_in(&place, |_| {}).await;
+    let hold = shop.held(json!({"seats": ["A1"]})).await;
+    let tickets = shop.held(json!({"quantity": 3})).await;
+    shop.order("one", &hold).await.expect(202);
+    shop.order("two", &tickets).await.expect(202);
+    let Where::Redis(server) = &place else { unreachable!() };
+
+    server.command("FLUSHALL");
+
+    assert_eq!(shop.hold_seats(&["A1"]).await.expect(409).problem(), "taken");
+    assert_eq!(shop.hold(json!({"quantity": 8})).await.expect(409).body["free"], 7);
+    let audit = shop.audit().await;
+    assert_eq!((audit.free, audit.held, audit.sold), (86, 4, 0));
+}

@@ -83,7 +83,7 @@ fn every_script_is_bound() {
     rust_sources(&root().join("src"), &mut sources);
     for file in lua_files() {
         // A macro may put the folder in front.
-        let names = [format!("/lua/{}\"", file.name), format!("script!(\"{}\")", file.name)];
+        let names = [format!("/lua/{}\"", file.name), format!("\"{}\"", file.name)];
         let bound = sources
             .iter()
             .any(|source| source.contains("include_str!") && names.iter().any(|name| source.contains(name)));

@@ -1,5 +1,8 @@
 //! What the stories share: real servers that stop with the test.
 
+pub mod box_office;
+pub mod fake_provider;
+pub mod house;
 pub mod http;
 pub mod origin;
 pub mod program;

@@ -39,6 +39,7 @@ impl Ord for Quality {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 

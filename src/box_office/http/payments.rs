@@ -20,9 +20,8 @@ use crate::box_office::{
 pub async fn receive(State(office): State<Arc<Office>>, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let body = body::bytes(body).await?;
     let mut signatures = headers.get_all("stanchion-pay-signature").iter();
-    let signature = match (signatures.next().and_then(|value| value.to_str().ok()), signatures.next()) {
-        (Some(signature), None) => signature,
-        _ => return Err(unsigned(SignatureError::Malformed)),
+    let (Some(signature), None) = (signatures.next().and_then(|value| value.to_str().ok()), signatures.next()) else {
+        return Err(unsigned(SignatureError::Malformed));
     };
     let secrets = &office.config.provider.webhook_secrets;
     webhooks::verify(signature, &body, secrets, office.clock.unix_seconds()).map_err(unsigned)?;

@@ -78,7 +78,7 @@ impl From<OfficeError> for Problem {
             OfficeError::Store(error) => error.is_transient(),
             OfficeError::Ledger(error) => matches!(error, LedgerError::Busy | LedgerError::Interrupted),
             OfficeError::Lost => true,
-            OfficeError::Defect(_) => false,
+            OfficeError::Plan { .. } | OfficeError::Defect(_) => false,
         };
         if transient {
             tracing::warn!(%error, "a request could not be served now");

@@ -6,7 +6,6 @@ use super::{Ledger, LedgerError, rows::unsigned};
 
 /// How many of everything, at one instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[expect(missing_docs, reason = "each counts the orders of its status")]
 pub struct LedgerCounts {
     pub pending: u64,
     pub confirmed: u64,

@@ -39,7 +39,7 @@ pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
         6 => (1_u8..5).prop_map(Step::Call),
         2 => Just(Step::Sweep),
         6 => (1_u32..4_000).prop_map(Step::Wait),
-        1 => (0_u32..6).prop_map(Step::Capacity),
+        1 => (0_u32..10).prop_map(Step::Capacity),
     ];
     prop::collection::vec(step, 1..most)
 }
@@ -47,10 +47,10 @@ pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
 /// A policy so tight that every rule is met often.
 pub fn tight() -> Policy {
     Policy {
-        capacity: 4,
-        rate: 1.5,
-        burst: 3,
-        claim_window: Duration::from_secs(4),
+        capacity: 8,
+        rate: 1.0,
+        burst: 2,
+        claim_window: Duration::from_secs(8),
         session_ttl: Duration::from_secs(12),
         absent_after: Duration::from_secs(6),
         grace: Duration::from_secs(15),
