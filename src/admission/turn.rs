@@ -151,6 +151,7 @@ impl LiveRoom {
                 let claims = self.queue_claims(visitor, score);
                 // The repeat of a join does not count as being seen.
                 self.presence.note(visitor, proof_of(&claims));
+                self.until_seen(score).await;
                 Turn::given(Standing::Waiting, claims)
             }
             Some(Place::Called { wait_ms, .. }) => {
@@ -215,11 +216,20 @@ impl LiveRoom {
     }
 }
 
+/// `iat` only knows the second, which cannot tell a token from one of a history that began in the same second. An
+/// order of arrival knows the moment.
 fn proof_of(claims: &Claims) -> Proof {
-    Proof { score: claims.score, issued_at_ms: claims.iat.saturating_mul(1_000) }
+    let arrived_ms = claims.score.0 / 1_000;
+    let issued_at_ms = if arrived_ms / 1_000 == claims.iat { arrived_ms } else { claims.iat.saturating_mul(1_000) };
+    Proof { score: claims.score, issued_at_ms }
 }
 
 impl Turn {
+    /// The turn of someone who holds a live session.
+    pub fn admitted(session: Claims, queue: Option<Claims>) -> Self {
+        Self { standing: Standing::Admitted(Box::new(session)), queue, is_new: false }
+    }
+
     fn without_place(mode: Mode) -> Self {
         let standing = match mode {
             Mode::SoldOut | Mode::Closed => Standing::NotOpen(mode),
@@ -243,11 +253,13 @@ impl Turn {
         self.queue.as_ref().map(|claims| claims.score).filter(|score| *score != NO_SCORE)
     }
 
-    /// How many wait before the visitor, as far as `view` knows.
+    /// How many wait before the visitor, if `view` knows.
     pub(super) fn ahead(&self, view: &View) -> Option<u64> {
         match self.standing {
             Standing::Called { .. } => Some(0),
-            Standing::Promised | Standing::Waiting => self.score().map(|score| view.snapshot.sketch.ahead_of(score)),
+            Standing::Promised | Standing::Waiting => {
+                self.score().filter(|score| view.has_seen(*score)).map(|score| view.snapshot.sketch.ahead_of(score))
+            }
             _ => None,
         }
     }
