@@ -16,8 +16,11 @@ local departed = state.joined_total - length
 
 local function scores(first, last, shift, into)
   local range = redis.call('ZRANGE', LINE, first, last, 'WITHSCORES')
+  local count = #into
   for i = 2, #range, 2 do
-    into[#into + 1] = text(tonumber(range[i]) + shift)
+    count = count + 1
+    -- Redis writes scores as `text` does; only those set aside need arithmetic.
+    into[count] = shift == 0 and range[i] or text(tonumber(range[i]) + shift)
   end
 end
 

@@ -62,7 +62,7 @@ impl Asset {
 
 fn short_hash(body: &[u8]) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, body);
-    digest.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    digest.as_ref().iter().take(8).fold(String::new(), |hash, byte| format!("{hash}{byte:02x}"))
 }
 
 fn gzip(body: &[u8]) -> Option<Vec<u8>> {

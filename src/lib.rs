@@ -10,7 +10,7 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | [`clock`], [`shutdown`], [`telemetry`], [`config`] | what everything else leans on |
+//! | [`clock`], [`shutdown`], [`telemetry`], [`listener`], [`config`] | what everything else leans on |
 //! | [`embed`] | files that travel inside the binary: content-hashed names, compressed copies, the pages' CSP |
 //! | [`store`] | the one-method engine that runs a Lua script; in process or on Redis; knows no queue key |
 //! | [`queue`] | the line: keys, typed bindings of the scripts in `lua/`, snapshot and rank sketch |
@@ -25,8 +25,10 @@
 //! | [`rehearse`] | thousands of visitors in one process, and a verdict |
 //! | [`cli`] | arguments and wiring |
 //!
-//! Dependencies point one way: `config, clock, store, telemetry, pages` ← `queue, tokens` ← `admission` ← `gateway`
-//! ← `room, admin` ← `cli`. A test scans the imports and holds these lines.
+//! Dependencies point one way: `clock, shutdown, telemetry, embed, listener, store, pages` ← `queue, tokens` ←
+//! `config` ← `admission` ← `gateway` ← `room, admin` ← `cli`. The shop, [`box_office`] and [`pay_sandbox`], knows
+//! nothing of the waiting room, nor it of them; [`rehearse`] is a client of both. A test scans the imports and holds
+//! these lines.
 //!
 //! # Life of a request
 //!
@@ -46,6 +48,7 @@ pub mod clock;
 pub mod config;
 pub mod embed;
 pub mod gateway;
+pub mod listener;
 pub mod pages;
 pub mod pay_sandbox;
 pub mod queue;

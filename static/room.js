@@ -8,7 +8,7 @@
   const field = (name) => room.querySelector(`[data-f="${name}"]`);
   const number = (n) => n.toLocaleString('en');
   const jitter = (ms) => ms * (0.8 + Math.random() * 0.4);
-  const clock = (ms, more) => new Date(ms).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', ...more });
+  const hours = new Intl.DateTimeFormat([], { hour: 'numeric', minute: '2-digit' });
 
   let state = room.dataset.state;
   let nextPoll = 5000;
@@ -48,21 +48,21 @@
     if (from === 0) return `up to ${most} minutes`;
     if (from === most) return `about ${most} minutes`;
     if (from < 120) return `about ${from}–${most} minutes`;
-    const hours = Math.floor(from / 60), end = Math.ceil(most / 60);
-    return hours === end ? `about ${end} hours` : `about ${hours}–${end} hours`;
+    const start = Math.floor(from / 60), end = Math.ceil(most / 60);
+    return start === end ? `about ${end} hours` : `about ${start}–${end} hours`;
   }
 
   // How far along the rope we are: from where this wait began to the door.
   function rope(position) {
     let first = Number(kept(`first-${base}`)) || 0;
     if (position > first) keep(`first-${base}`, first = position);
-    const part = first > 1 ? 1 - (position - 1) / (first - 1) : 1;
+    // A step past the first post to begin with: joining is something.
+    const part = first > 1 ? 1 - 0.95 * (position - 1) / (first - 1) : 1;
     const cord = byId('done');
     cord.setAttribute('stroke-dasharray', `${(part * 100).toFixed(2)} 200`);
     // pathLength does not apply to getPointAtLength, which measures the real thing.
     const at = cord.getPointAtLength(cord.getTotalLength() * part);
-    byId('you').setAttribute('cx', at.x);
-    byId('you').setAttribute('cy', at.y);
+    for (const [name, value] of [['cx', at.x], ['cy', at.y], ['r', 11]]) byId('you').setAttribute(name, value);
   }
 
   // A screen reader hears news, not every number: a new state at once, milestones at most once a minute.
@@ -96,14 +96,14 @@
       rope(best);
       milestone(best);
     }
-    byId('done').parentElement.classList.toggle('still', !placed);
+    byId('rope').toggleAttribute('hidden', !placed);
     document.title = placed ? `${number(best)} · ${title}` : title;
     fact('ahead', placed ? best - 1 : null);
     fact('line', inLine ? status.line : null);
     fact('rate', state === 'waiting' && status.admitted_per_minute ? Math.round(status.admitted_per_minute) : null);
     const eta = status.eta_seconds;
     put('wait', eta ? wait(eta) : 'not known yet');
-    put('clock', eta ? `at ${[...new Set([clock(Date.now() + eta.low * 1000), clock(Date.now() + eta.high * 1000)])].join('–')} or so` : '');
+    put('clock', eta ? `around ${hours.formatRange(Date.now() + eta.low * 1000, Date.now() + eta.high * 1000)}` : '');
     byId('message').hidden = !status.message;
     put('message', status.message ?? '');
     opensAt = typeof status.opens_at === 'string' ? Date.parse(status.opens_at) : status.opens_at ?? opensAt;
@@ -187,7 +187,7 @@
     if (status.state === 'not_queued' && (joined || (!polled && cameFrom === 'waiting'))) byId('cookies').hidden = false;
     polled = true;
     show(status);
-    put('updated', clock(Date.now(), { second: '2-digit' }));
+    put('updated', new Date().toLocaleTimeString());
     byId('updated').hidden = false;
     if (state === 'admitted') return goIn(status.location);
     if (!['expired', 'not_queued'].includes(state)) plan(nextPoll);

@@ -7,11 +7,7 @@
   const price = Number(shop.dataset.price), limit = Number(shop.dataset.limit), digits = Number(shop.dataset.digits);
   const byId = (id) => document.getElementById(id);
   const api = `/events/${encodeURIComponent(event)}`;
-  const map = byId('map');
-  const rows = map ? [...map.querySelectorAll('.row')].map((row) => [...row.querySelectorAll('button')]) : [];
-  const seats = new Map(rows.flat().map((seat) => [seat.value, seat]));
-  const chosen = new Set();
-  let current = rows[0]?.[0]; // the one seat in the tab order
+  const { chosen, inOrder, spoken } = hall;
   let hold = null;
   let busy = false;
   let mode = 'choose';
@@ -23,10 +19,6 @@
 
   const pause = (ms) => new Promise((done) => setTimeout(done, ms));
   const plural = (n, word) => `${n} ${word}${n === 1 ? '' : 's'}`;
-  const rowOf = (id) => id.match(/^\D*/)[0];
-  const spoken = (id) => `Row ${rowOf(id)}, seat ${id.slice(rowOf(id).length)}`;
-  const state = (seat) => seat.dataset.s || 'free';
-  const inOrder = () => [...seats.keys()].filter((id) => chosen.has(id));
   function money(minor) {
     return symbol + (minor / 10 ** digits).toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits });
   }
@@ -73,7 +65,7 @@
 
   function enter(next) {
     mode = next;
-    for (const [id, when] of [['choose', 'choose'], ['held', 'held'], ['away', 'away']]) byId(id).hidden = next !== when;
+    for (const [id, when] of [['choose', 'choose'], ['bar', 'choose'], ['held', 'held'], ['away', 'away']]) byId(id).hidden = next !== when;
     const at = { choose: 0, held: 1, away: -1 }[next];
     [...byId('steps').children].forEach((step, index) => {
       step.classList.toggle('done', index < at);
@@ -91,15 +83,6 @@
 
   // --- Choosing ----------------------------------------------------------------------------------------------------
 
-  function paint(seat) {
-    const mine = chosen.has(seat.value);
-    const free = state(seat) === 'free';
-    seat.setAttribute('aria-pressed', mine);
-    if (free) seat.removeAttribute('aria-disabled'); else seat.setAttribute('aria-disabled', 'true');
-    seat.setAttribute('aria-label', `${spoken(seat.value)}, ${mine ? 'yours' : state(seat)}`);
-    seat.tabIndex = seat === current ? 0 : -1;
-  }
-
   function tickets() { return Number(byId('ga')?.querySelector('output').textContent ?? 0); }
 
   function summary(warning) {
@@ -111,74 +94,31 @@
   }
 
   function choose(ids) {
-    const touched = new Set([...chosen, ...ids]);
-    chosen.clear();
-    for (const id of ids) chosen.add(id);
+    hall.choose(ids);
     if (ids.length) setStepper('ga', 0);
-    for (const id of touched) paint(seats.get(id));
     summary();
   }
 
-  function toggle(seat) {
+  function toggle(id) {
     if (busy) return;
     note('');
-    rove(seat);
-    if (chosen.has(seat.value)) return choose([...chosen].filter((id) => id !== seat.value));
-    if (state(seat) !== 'free') return say(`${spoken(seat.value)} is ${state(seat)}.`);
+    if (chosen.has(id)) return choose([...chosen].filter((other) => other !== id));
+    if (hall.state(id) !== 'free') return say(`${spoken(id)} is ${hall.state(id)}.`);
     if (chosen.size >= limit) {
       summary(`At most ${plural(limit, 'ticket')} at a time`);
       return say(`At most ${plural(limit, 'ticket')} at a time.`);
     }
-    choose([...chosen, seat.value]);
-  }
-
-  function rove(seat) {
-    const before = current;
-    current = seat;
-    if (before) before.tabIndex = -1;
-    current.tabIndex = 0;
-  }
-
-  function onKey(press) {
-    const row = rows.findIndex((all) => all.includes(press.target));
-    const column = rows[row]?.indexOf(press.target);
-    const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0], Home: [0, -column], End: [0, Infinity] };
-    if (row < 0 || !steps[press.key]) return;
-    press.preventDefault();
-    const [down, right] = steps[press.key];
-    const target = rows[row + down];
-    if (!target) return;
-    const seat = target[Math.max(0, Math.min(column + right, target.length - 1))];
-    rove(seat);
-    seat.focus();
-  }
-
-  // Seats side by side, near the stage and the middle; apart only where there is no other way.
-  function best(count) {
-    const worth = (row, middle) => row * 1.5 + Math.abs(middle - (rows[row].length - 1) / 2);
-    const blocks = [], single = [];
-    rows.forEach((row, at) => row.forEach((seat, first) => {
-      if (state(seat) === 'free') single.push({ seats: [seat.value], worth: worth(at, first) });
-      const block = row.slice(first, first + count);
-      if (block.length === count && block.every((one) => state(one) === 'free')) {
-        blocks.push({ seats: block.map((one) => one.value), worth: worth(at, first + (count - 1) / 2) });
-      }
-    }));
-    const byWorth = (left, right) => left.worth - right.worth;
-    blocks.sort(byWorth);
-    // Everybody is shown the same best seats: after losing them once, take one of the next best.
-    if (blocks.length) return blocks[contested ? Math.floor(Math.random() * Math.min(12, blocks.length)) : 0].seats;
-    return single.sort(byWorth).slice(0, count).flatMap((one) => one.seats);
+    choose([...chosen, id]);
   }
 
   function pickBest() {
     const count = Number(byId('many').querySelector('output').textContent);
-    const picked = best(count);
-    choose(picked);
-    note(picked.length < count ? `Only ${plural(picked.length, 'seat')} free right now.` : '');
-    if (!picked.length) return;
-    rove(seats.get(inOrder()[0]));
-    current.scrollIntoView({ block: 'nearest', inline: 'center' });
+    const { ids, together } = hall.best(count, contested);
+    choose(ids);
+    if (ids.length < count) note(`Only ${plural(ids.length, 'seat')} free right now.`);
+    else note(together ? '' : `No ${count} seats are free side by side. These are the nearest to the stage.`);
+    if (!ids.length) return;
+    hall.show(inOrder()[0]);
     say(`Chosen: ${inOrder().map(spoken).join('; ')}.`);
   }
 
@@ -197,14 +137,7 @@
 
   function update(view) {
     if (view.on_sale !== ('onSale' in shop.dataset)) return window.location.reload();
-    const lost = [];
-    for (const { seat: id, state: next } of view.seats.map) {
-      const seat = seats.get(id);
-      if (!seat || state(seat) === next) continue;
-      if (next === 'free') delete seat.dataset.s; else seat.dataset.s = next;
-      if (next !== 'free' && chosen.delete(id)) lost.push(id);
-      paint(seat);
-    }
+    const lost = view.seats.map.filter(({ seat, state }) => hall.mark(seat, state)).map(({ seat }) => seat);
     if (byId('free')) byId('free').textContent = view.seats.free;
     if (byId('ga-free')) byId('ga-free').textContent = view.general_admission.free;
     if (byId('none-free')) byId('none-free').hidden = view.seats.free + view.general_admission.free > 0;
@@ -247,14 +180,7 @@
         setStepper('ga', 0);
         showHold();
       } else if (status === 409 && Array.isArray(data.taken) && data.taken.length) {
-        for (const id of data.taken) {
-          chosen.delete(id);
-          const seat = seats.get(id);
-          if (seat) {
-            seat.dataset.s = 'held';
-            paint(seat);
-          }
-        }
+        for (const id of data.taken) hall.mark(id, 'held');
         taken(data.taken);
       } else if (status === 409 && typeof data.free === 'number') {
         byId('ga-free').textContent = data.free;
@@ -319,7 +245,8 @@
           working(false);
           return gone('Your time ran out, and the tickets went back on sale. Nothing was charged.');
         }
-        if (status !== 409 && status !== 429 && status < 500) {
+        // 409 with Retry-After: the first try is still being worked on.
+        if (status < 500 && status !== 429 && !(status === 409 && retryAfter)) {
           working(false);
           return note(data.detail || data.title || 'The order was not accepted. Nothing was charged.');
         }
@@ -365,12 +292,7 @@
     else mapTimer = setTimeout(refresh, mapWait);
   }
 
-  for (const seat of seats.values()) paint(seat);
-  map?.addEventListener('click', (click) => {
-    const seat = click.target.closest('button');
-    if (seat) toggle(seat);
-  });
-  map?.addEventListener('keydown', onKey);
+  hall.open(toggle);
   for (const id of ['ga', 'many']) {
     setStepper(id, Number(byId(id)?.querySelector('output').textContent));
     byId(id)?.addEventListener('click', (click) => {
@@ -389,9 +311,6 @@
   setInterval(tick, 500);
   document.addEventListener('visibilitychange', refresh);
   window.addEventListener('pageshow', (shown) => { if (shown.persisted) resume(); });
-  // Middle of the hall first: that is where one wants to sit.
-  const hall = map?.parentElement;
-  if (hall) hall.scrollLeft = (hall.scrollWidth - hall.clientWidth) / 2;
   summary();
   resume();
 })();

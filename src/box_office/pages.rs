@@ -38,7 +38,7 @@ static BUNDLE: LazyLock<Bundle> = LazyLock::new(|| {
                 include_str!("../../static/ticket.css")
             ),
         ),
-        ("shop.js", include_str!("../../static/shop.js")),
+        ("shop.js", concat!(include_str!("../../static/hall.js"), include_str!("../../static/shop.js"))),
         ("order.js", include_str!("../../static/order.js")),
     ])
 });

@@ -5,6 +5,10 @@ use std::time::Duration;
 use http::{HeaderName, Method, Uri};
 use ipnet::IpNet;
 
+use super::{
+    file::{BypassTable, RoomTable},
+    problems::Problems,
+};
 use crate::queue::{Policy, RoomName};
 
 /// One waiting room.
@@ -49,4 +53,130 @@ pub struct BypassRule {
     pub header: Option<(HeaderName, String)>,
     /// Networks of the peer; empty matches any.
     pub networks: Vec<IpNet>,
+}
+
+impl RoomConfig {
+    /// Checks one table of the file. What is wrong is noted in `problems`.
+    pub fn check(table: RoomTable, problems: &mut Problems) -> Option<Self> {
+        let name = table.name.unwrap_or_else(|| "main".to_owned());
+        let field = |field: &str| format!("room {name}: {field}");
+        let room_name = problems.take("rooms", name.parse::<RoomName>());
+        let origin = match table.origin.as_deref() {
+            Some(origin) => problems.take(&field("origin"), parse_origin(origin)),
+            None => {
+                problems.add(field("origin is missing: where is the shop? Such as --origin http://127.0.0.1:3000"));
+                None
+            }
+        };
+        let opens_at_ms = table.opens_at.and_then(|text| problems.take(&field("opens_at"), parse_instant(&text)));
+        let queued_status = table.queued_status.unwrap_or(503);
+        problems.check(matches!(queued_status, 503 | 429 | 202 | 200), || {
+            field(&format!("queued_status {queued_status}: use 503, 429, 202 or 200"))
+        });
+        let rate = table.rate.unwrap_or(20.0);
+        let policy = Policy {
+            capacity: table.capacity.unwrap_or(200),
+            rate,
+            burst: table.burst.unwrap_or_else(|| default_burst(rate)),
+            claim_window: table.claim_window.unwrap_or(Duration::from_secs(90)),
+            session_ttl: table.session_ttl.unwrap_or(Duration::from_secs(600)),
+            absent_after: table.absent_after.unwrap_or(Duration::from_secs(45)),
+            grace: table.grace.unwrap_or(Duration::from_secs(300)),
+            opens_at_ms,
+        };
+        let session_cap = table.session_cap.unwrap_or(Duration::from_secs(7_200));
+        check_policy(&policy, session_cap, &field, problems);
+        let paths = if table.paths.is_empty() { vec!["/".to_owned()] } else { table.paths };
+        for path in &paths {
+            problems.check(path.starts_with('/'), || field(&format!("path {path:?} must start with '/'")));
+        }
+        let bypass = table.bypass.into_iter().filter_map(|rule| BypassRule::check(rule, &field, problems)).collect();
+        Some(Self {
+            name: room_name?,
+            hosts: table.hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
+            paths,
+            origin: origin?,
+            policy,
+            session_cap,
+            queue_token_ttl: table.queue_token_ttl.unwrap_or(Duration::from_secs(86_400)),
+            settle: table.settle.unwrap_or(Duration::from_secs(10)),
+            queued_status,
+            bypass,
+            message: table.message,
+            title: table.title.unwrap_or_else(|| "You are in line".to_owned()),
+            cookie_domain: table.cookie_domain,
+        })
+    }
+}
+
+impl BypassRule {
+    fn check(table: BypassTable, field: &dyn Fn(&str) -> String, problems: &mut Problems) -> Option<Self> {
+        let BypassTable { methods, path_prefix, header, networks } = table;
+        let empty = methods.is_empty() && path_prefix.is_none() && header.is_none() && networks.is_empty();
+        problems.check(!empty, || field("bypass: an empty rule would let everything past; give it a field"));
+        if let Some(prefix) = &path_prefix {
+            problems.check(prefix.starts_with('/'), || {
+                field(&format!("bypass path_prefix {prefix:?} must start with '/'"))
+            });
+        }
+        let methods = methods
+            .iter()
+            .filter_map(|method| problems.take(&field(&format!("bypass method {method:?}")), method.parse()))
+            .collect();
+        let networks = networks
+            .iter()
+            .filter_map(|network| {
+                problems.take(&field(&format!("bypass network {network:?} (such as 10.0.0.0/8)")), network.parse())
+            })
+            .collect();
+        let header = match header {
+            Some(header) => {
+                let label = field(&format!("bypass header {:?}", header.name));
+                Some((problems.take(&label, header.name.parse::<HeaderName>())?, header.value))
+            }
+            None => None,
+        };
+        Some(Self { methods, path_prefix, header, networks })
+    }
+}
+
+/// A quarter of a second's worth: enough for nodes that call ten times a second to use the whole rate.
+pub fn default_burst(rate: f64) -> u32 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to what fits")]
+    let burst = (rate / 4.0).ceil().clamp(1.0, f64::from(u32::MAX)) as u32;
+    burst
+}
+
+fn check_policy(policy: &Policy, session_cap: Duration, field: &dyn Fn(&str) -> String, problems: &mut Problems) {
+    problems.check(policy.capacity > 0, || field("capacity is 0, which admits nobody: use 1 or more"));
+    problems.check(policy.rate.is_finite() && policy.rate > 0.0 && policy.rate <= 1e6, || {
+        field(&format!("rate {} per second: use more than 0 and at most 1000000", policy.rate))
+    });
+    problems.check(policy.burst > 0, || field("burst is 0, which admits nobody: use 1 or more"));
+    for (name, duration) in [
+        ("claim_window", policy.claim_window),
+        ("session_ttl", policy.session_ttl),
+        ("absent_after", policy.absent_after),
+        ("grace", policy.grace),
+    ] {
+        problems.check(duration >= Duration::from_secs(1), || field(&format!("{name} is below one second")));
+    }
+    problems.check(policy.grace >= policy.absent_after, || field("grace is shorter than absent_after"));
+    problems.check(session_cap >= policy.session_ttl, || field("session_cap is shorter than session_ttl"));
+}
+
+fn parse_origin(text: &str) -> Result<Uri, String> {
+    let uri: Uri = text.parse().map_err(|error| format!("{text:?} is not an address: {error}"))?;
+    let plain = uri.scheme_str() == Some("http") && matches!(uri.path(), "" | "/") && uri.query().is_none();
+    if plain && uri.authority().is_some_and(|authority| !authority.as_str().contains('@')) {
+        Ok(uri)
+    } else {
+        Err(format!("{text:?}: use http://HOST:PORT, without a path"))
+    }
+}
+
+fn parse_instant(text: &str) -> Result<u64, String> {
+    let instant: jiff::Timestamp =
+        text.parse().map_err(|error| format!("{text:?} is not a time such as 2030-05-01T10:00:00+02:00: {error}"))?;
+    u64::try_from(instant.as_millisecond()).map_err(|_| format!("{text:?} is before 1970"))
 }

@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, StatusCode, Uri, Version,
-    header::{CONTENT_LENGTH, CONTENT_LOCATION, LOCATION},
+    header::{CONTENT_LENGTH, CONTENT_LOCATION, LOCATION, TRANSFER_ENCODING},
     response,
 };
 use http_body::{Frame, SizeHint};
@@ -27,8 +27,10 @@ pub(super) fn clean(head: &mut response::Parts, origin: &Uri) {
     if let Some(reason) = reason {
         head.extensions.insert(reason);
     }
+    // RFC 9112 §6.3: beside a transfer coding a length means nothing, and the coding ends here.
+    let coded = head.headers.contains_key(TRANSFER_ENCODING);
     hop_by_hop::strip(&mut head.headers);
-    if head.status == StatusCode::NO_CONTENT {
+    if coded || head.status == StatusCode::NO_CONTENT {
         head.headers.remove(CONTENT_LENGTH);
     }
     for name in [LOCATION, CONTENT_LOCATION] {

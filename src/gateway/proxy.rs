@@ -104,6 +104,10 @@ impl Proxy {
         }
         let (mut head, body) = answer.into_parts();
         origin_answer::clean(&mut head, &context.route.origin);
+        if let Some(length) = body.size_hint().exact().filter(|_| !body.is_end_stream()) {
+            // Once and plain, however the origin wrote it (`2, 2`).
+            head.headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        }
         let ends_with_connection = client_version == Version::HTTP_10 && !head.headers.contains_key(CONTENT_LENGTH);
         let reset_when_cut = ends_with_connection.then(|| Arc::clone(context.connection));
         let body = OriginBody::new(body, Idle::new(self.limits.deadlines.body_idle), reset_when_cut, permit);

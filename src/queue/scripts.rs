@@ -5,12 +5,12 @@ use std::{sync::Arc, time::Duration};
 use super::{Arrival, Mode, Place, Policy, Proof, RoomName, Snapshot, VisitorId, keys, lua, reply};
 use crate::store::{Arg, Script, SharedEngine, StoreError, Value};
 
-/// Most visitors in one run of a script: it holds the store up for about a millisecond.
-const BATCH: usize = 500;
+/// Most visitors in one run of a script, so that it holds the store up for about a millisecond.
+const BATCH: usize = 100;
 
 /// The line of one room. Cheap to clone.
 ///
-/// Every method runs one script (more only where a batch is longer than 500). While the room has no state in the
+/// Every method runs one script (more only where a batch is longer than 100). While the room has no state in the
 /// store (it was never configured, or the store lost its data) each but [`Queue::configure`] fails with
 /// [`StoreError::Unavailable`]; configuring the room again cures that.
 #[derive(Debug, Clone)]

@@ -24,7 +24,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use futures_util::future::{BoxFuture, ready};
+use futures_util::future::BoxFuture;
 use vm::Vm;
 
 use super::{Arg, Engine, Script, StoreError, Value};
@@ -60,7 +60,7 @@ impl Engine for InProcess {
         keys: &'a [String],
         args: Vec<Arg>,
     ) -> BoxFuture<'a, Result<Value, StoreError>> {
-        Box::pin(ready(self.run_now(script, keys, args)))
+        Box::pin(async move { self.run_now(script, keys, args) })
     }
 }
 

@@ -189,3 +189,46 @@ impl Keyspace {
         true
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forgotten_keys_do_not_pile_up_and_no_script_pays_for_all_of_them() {
+        let mut keyspace = Keyspace::default();
+        keyspace.begin(0);
+        for number in 0..100 {
+            let key = Bytes::from(format!("key {number}"));
+            keyspace.put(&key, Bytes::new());
+            keyspace.set_expiry(&key, Some(10));
+        }
+        keyspace.upsert(&Bytes::from("kept"), |hash: &mut Hash| hash.insert("a".into(), "b".into())).unwrap();
+        // Redis lets a key live through the millisecond of its deadline.
+        keyspace.begin(10_999);
+        assert_eq!(keyspace.entries.len(), 101);
+        keyspace.begin(11_000);
+        assert_eq!(keyspace.entries.len(), 101 - SWEEP);
+        assert!(keyspace.data(b"key 99").is_none());
+        for _ in 0..5 {
+            keyspace.begin(11_000);
+        }
+        assert_eq!((keyspace.entries.len(), keyspace.expiries.len()), (1, 0));
+    }
+
+    #[test]
+    fn a_changed_or_lifted_expiry_leaves_no_trace_of_the_old_one() {
+        let mut keyspace = Keyspace::default();
+        keyspace.begin(0);
+        let key = Bytes::from("key");
+        keyspace.put(&key, Bytes::new());
+        for expiry in [Some(10), Some(20), None, Some(30)] {
+            keyspace.set_expiry(&key, expiry);
+            assert_eq!(keyspace.expiry(&key), expiry);
+            assert_eq!(keyspace.expiries.len(), usize::from(expiry.is_some()));
+        }
+        assert!(keyspace.remove(&key));
+        assert_eq!(keyspace.expiries.len(), 0);
+    }
+}

@@ -29,6 +29,23 @@ async fn a_chunked_body_that_also_claims_a_length_has_one_meaning() {
 }
 
 #[tokio::test]
+async fn an_answer_with_two_framings_leaves_with_one() {
+    let (_stage, _origin, mut client, mut inside, _) = exchange("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    inside
+        .send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
+        .await;
+    assert_eq!(client.head().await.one("content-length"), None);
+    assert_eq!(client.chunked().await.0, b"hello");
+
+    for lines in ["Content-Length: 2, 2", "Content-Length: 2\r\nContent-Length: 2"] {
+        let (_stage, _origin, mut client, mut inside, _) = exchange("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        inside.send(format!("HTTP/1.1 200 OK\r\n{lines}\r\n\r\nok")).await;
+        assert_eq!(client.head().await.one("content-length").unwrap(), "2");
+        assert_eq!(client.bytes(2).await, b"ok");
+    }
+}
+
+#[tokio::test]
 async fn a14_an_upload_that_waits_to_be_asked_is_asked() {
     let (_stage, _origin, mut client, mut inside, _) =
         exchange("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n").await;

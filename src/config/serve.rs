@@ -1,0 +1,147 @@
+//! The gateway's settings: the file, then what the command line says on top.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+};
+
+use super::{
+    ConfigError, RoomConfig,
+    file::{ConfigFile, RoomTable},
+    problems::Problems,
+};
+
+/// Everything `stanchion serve` needs, checked.
+#[derive(Debug, Clone)]
+pub struct ServeConfig {
+    /// Public listener.
+    pub listen: SocketAddr,
+    /// Private listener.
+    pub admin: SocketAddr,
+    /// Where signing keys are kept.
+    pub data: PathBuf,
+    /// The embedded engine when `None`.
+    pub redis: Option<String>,
+    /// At least one.
+    pub rooms: Vec<RoomConfig>,
+}
+
+/// What the command line or the environment sets; each wins over the file. Those of a room apply to every room.
+#[derive(Debug, Clone, Default)]
+#[expect(missing_docs, reason = "each is the flag of its name")]
+pub struct Overrides {
+    pub listen: Option<SocketAddr>,
+    pub admin: Option<SocketAddr>,
+    pub data: Option<PathBuf>,
+    pub redis: Option<String>,
+    pub origin: Option<String>,
+    pub capacity: Option<u32>,
+    pub rate: Option<f64>,
+}
+
+impl ServeConfig {
+    /// Reads `path` if given, lays `overrides` on top and checks everything.
+    ///
+    /// # Errors
+    /// Every problem found, each with its cure. A file that was named must exist.
+    pub fn load(path: Option<&Path>, overrides: Overrides) -> Result<Self, ConfigError> {
+        let Some(path) = path else { return Self::build(ConfigFile::default(), overrides) };
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| ConfigError::only(format!("cannot read {}: {error}", path.display())))?;
+        ConfigFile::parse(&text)
+            .and_then(|file| Self::build(file, overrides))
+            .map_err(|error| ConfigError::only(format!("{}: {error}", path.display())))
+    }
+
+    fn build(file: ConfigFile, overrides: Overrides) -> Result<Self, ConfigError> {
+        let mut problems = Problems::default();
+        let tables = if file.rooms.is_empty() { vec![RoomTable::default()] } else { file.rooms };
+        let rooms: Vec<RoomConfig> = tables
+            .into_iter()
+            .map(|table| RoomTable {
+                origin: overrides.origin.clone().or(table.origin),
+                capacity: overrides.capacity.or(table.capacity),
+                rate: overrides.rate.or(table.rate),
+                ..table
+            })
+            .filter_map(|table| RoomConfig::check(table, &mut problems))
+            .collect();
+        for (index, room) in rooms.iter().enumerate() {
+            problems.check(rooms[..index].iter().all(|other| other.name != room.name), || {
+                format!("room {}: there are two rooms of this name; rename one", room.name)
+            });
+        }
+        let config = Self {
+            listen: overrides.listen.or(file.listen).unwrap_or((Ipv4Addr::LOCALHOST, 8080).into()),
+            admin: overrides.admin.or(file.admin).unwrap_or((Ipv4Addr::LOCALHOST, 9090).into()),
+            data: overrides.data.or(file.data).unwrap_or_else(default_data_dir),
+            redis: overrides.redis.or(file.redis),
+            rooms,
+        };
+        problems.check(config.listen != config.admin || config.listen.port() == 0, || {
+            format!("listen and admin are both {}: give the admin listener an address of its own", config.listen)
+        });
+        problems.finish(Some(config))
+    }
+}
+
+/// Where a service keeps its state: what systemd gives it, else the XDG state directory.
+fn default_data_dir() -> PathBuf {
+    let from = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+    from("STATE_DIRECTORY")
+        .or_else(|| from("XDG_STATE_HOME").map(|dir| dir.join("stanchion")))
+        .or_else(|| from("HOME").map(|dir| dir.join(".local/state/stanchion")))
+        .unwrap_or_else(|| PathBuf::from("stanchion-data"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+
+    fn problems(toml: &str) -> String {
+        ConfigFile::parse(toml)
+            .and_then(|file| ServeConfig::build(file, Overrides::default()))
+            .map_or_else(|error| error.to_string(), |_| String::from("no problem"))
+    }
+
+    #[test]
+    fn an_origin_is_enough() {
+        let overrides = Overrides { origin: Some("http://127.0.0.1:3000".to_owned()), ..Overrides::default() };
+        let config = ServeConfig::build(ConfigFile::default(), overrides).unwrap();
+        assert_eq!(config.rooms.len(), 1);
+        assert_eq!(config.rooms[0].name.as_str(), "main");
+        assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
+    }
+
+    #[test]
+    fn all_problems_are_reported_at_once() {
+        let said = problems(
+            r#"
+            [[rooms]]
+            name = "Main Hall"
+            origin = "ftp://shop"
+            capacity = 0
+            rate = -1.0
+            queued_status = 500
+            opens_at = "soon"
+            claim_window = "0s"
+            "#,
+        );
+        for word in ["Main Hall", "ftp://shop", "capacity", "rate", "queued_status", "soon", "claim_window"] {
+            assert!(said.contains(word), "{word} is missing from: {said}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_field_is_named_with_its_line() {
+        let said = problems("[[rooms]]\norigin = \"http://127.0.0.1:1\"\ncapacty = 3\n");
+        assert!(said.contains("capacty") && said.contains("line 3"), "{said}");
+    }
+
+    #[test]
+    fn two_rooms_of_one_name_are_refused() {
+        let room = "[[rooms]]\norigin = \"http://127.0.0.1:1\"\n";
+        assert!(problems(&format!("{room}{room}")).contains("two rooms of this name"));
+    }
+}

@@ -1,0 +1,243 @@
+//! G1 to G4 under random histories: many nodes that call, visitors who come, poll, vanish, claim and leave.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use proptest::prelude::*;
+use stanchion::{
+    clock::Clock as _,
+    queue::{Place, Policy, Score, VisitorId},
+};
+
+use super::world::{World, policy, visitor, visitors};
+
+const VISITORS: u32 = 25;
+
+#[derive(Debug, Clone, Copy)]
+pub enum Step {
+    Come(u32, bool),
+    Poll(u32),
+    Claim(u32),
+    Renew(u32),
+    Release(u32),
+    Leave(u32),
+    /// This many nodes call at once.
+    Call(u8),
+    Sweep,
+    Wait(u32),
+    Capacity(u32),
+}
+
+pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
+    let who = 0..VISITORS;
+    let step = prop_oneof![
+        6 => (who.clone(), any::<bool>()).prop_map(|(who, may_enter)| Step::Come(who, may_enter)),
+        4 => who.clone().prop_map(Step::Poll),
+        4 => who.clone().prop_map(Step::Claim),
+        1 => who.clone().prop_map(Step::Renew),
+        2 => who.clone().prop_map(Step::Release),
+        1 => who.prop_map(Step::Leave),
+        6 => (1_u8..5).prop_map(Step::Call),
+        2 => Just(Step::Sweep),
+        6 => (1_u32..4_000).prop_map(Step::Wait),
+        1 => (0_u32..10).prop_map(Step::Capacity),
+    ];
+    prop::collection::vec(step, 1..most)
+}
+
+/// A policy so tight that every rule is met often.
+pub fn tight() -> Policy {
+    Policy {
+        capacity: 8,
+        rate: 1.0,
+        burst: 2,
+        claim_window: Duration::from_secs(8),
+        session_ttl: Duration::from_secs(12),
+        absent_after: Duration::from_secs(6),
+        grace: Duration::from_secs(15),
+        opens_at_ms: None,
+    }
+}
+
+/// What the test itself knows of the line.
+struct Witness {
+    world: World,
+    policy: Policy,
+    last_seen_ms: BTreeMap<VisitorId, u64>,
+    admissions_us: Vec<u64>,
+    occupied: u64,
+}
+
+impl Witness {
+    async fn play(&mut self, step: Step) {
+        let (queue, now_ms) = (self.world.queue.clone(), self.world.now_ms());
+        match step {
+            Step::Come(who, may_enter) => {
+                let known = !matches!(self.world.look(visitor(who)).await, Place::None);
+                let place = self.world.arrive(visitor(who), None, may_enter).await;
+                if !known {
+                    self.last_seen_ms.insert(visitor(who), now_ms);
+                    self.nobody_was_overtaken(&[], place).await;
+                }
+                self.note(place);
+            }
+            Step::Poll(who) => {
+                queue.seen(&[(visitor(who), super::world::never_believed())]).await.unwrap();
+                self.last_seen_ms.insert(visitor(who), now_ms);
+            }
+            Step::Claim(who) => {
+                let place = self.world.claim(visitor(who)).await;
+                self.last_seen_ms.insert(visitor(who), now_ms);
+                self.note(place);
+            }
+            Step::Renew(who) => {
+                let ttl = self.policy.session_ttl;
+                queue.renew(visitor(who), now_ms, now_ms + 9_000, ttl, now_ms + 9_000).await.unwrap();
+            }
+            Step::Release(who) => drop(queue.release(visitor(who)).await.unwrap()),
+            Step::Leave(who) => drop(queue.leave(visitor(who)).await.unwrap()),
+            Step::Call(nodes) => {
+                let waiting = self.waiting().await;
+                futures_util::future::join_all((0..nodes).map(|_| queue.call(2))).await;
+                self.nobody_was_overtaken(&waiting, Place::None).await;
+            }
+            Step::Sweep => drop(queue.sweep().await.unwrap()),
+            Step::Wait(millis) => self.world.clock.advance(Duration::from_millis(u64::from(millis))),
+            Step::Capacity(capacity) => {
+                self.policy.capacity = capacity;
+                queue.configure(&self.policy, Duration::ZERO).await.unwrap();
+            }
+        }
+        self.capacity_holds().await;
+    }
+
+    fn note(&mut self, place: Place) {
+        if let Place::Inside { fresh: true, admitted_ms, called_ms, .. } = place {
+            assert!(called_ms <= admitted_ms && admitted_ms == self.world.now_ms());
+            self.admissions_us.push(self.world.clock.unix_micros());
+        }
+    }
+
+    async fn everybody(&self) -> Vec<(VisitorId, Place)> {
+        let everybody = visitors(0..VISITORS);
+        let places = self.world.look_at(&everybody).await;
+        everybody.into_iter().zip(places).collect()
+    }
+
+    async fn waiting(&self) -> Vec<(VisitorId, Score)> {
+        let score = |place| if let Place::Waiting { score } = place { Some(score) } else { None };
+        self.everybody().await.into_iter().filter_map(|(who, place)| Some((who, score(place)?))).collect()
+    }
+
+    /// G3: whoever of `before` was called came before everyone who is present and still waits, and nobody who went
+    /// straight in left a present one waiting.
+    async fn nobody_was_overtaken(&self, before: &[(VisitorId, Score)], entered: Place) {
+        let after = self.waiting().await;
+        let called = before.iter().filter(|entry| !after.contains(entry));
+        let last_called = called.filter(|(who, _)| self.is_present(*who)).map(|(_, score)| *score).max();
+        let limit =
+            if matches!(entered, Place::Inside { fresh: true, .. }) { Some(Score(u64::MAX)) } else { last_called };
+        for (who, score) in after {
+            assert!(!self.is_present(who) || Some(score) > limit, "{who} at {score:?} was overtaken by {limit:?}");
+        }
+    }
+
+    fn is_present(&self, who: VisitorId) -> bool {
+        let absence = self.world.now_ms() - self.last_seen_ms.get(&who).copied().unwrap_or(0);
+        u128::from(absence) <= self.policy.absent_after.as_millis()
+    }
+
+    /// G1: full is full, and a lower capacity only ever empties the room.
+    async fn capacity_holds(&mut self) {
+        let now = self.world.snapshot().await;
+        let occupied = now.called + now.inside;
+        assert!(occupied <= u64::from(self.policy.capacity).max(self.occupied), "{occupied} of {}", now.capacity);
+        self.occupied = occupied;
+        let (mut line, mut inside, mut called) = (0, 0, 0);
+        for (_, place) in self.everybody().await {
+            match place {
+                Place::Waiting { .. } => line += 1,
+                Place::Inside { .. } => inside += 1,
+                Place::Called { .. } => called += 1,
+                _ => {}
+            }
+        }
+        assert!(line == now.line && called <= now.called && inside <= now.inside, "two places for one visitor");
+    }
+
+    /// G2: in any window.
+    fn rate_holds(&self) {
+        for (first, start) in self.admissions_us.iter().enumerate() {
+            for (count, end) in (1_u32..).zip(&self.admissions_us[first..]) {
+                let window = Duration::from_micros(end - start).as_secs_f64();
+                let allowed = self.policy.rate * window + f64::from(self.policy.burst);
+                assert!(f64::from(count) <= allowed + 1e-6, "{count} in {window} s");
+            }
+        }
+    }
+}
+
+fn play(steps: &[Step], on_redis: bool) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let world = if on_redis { World::on_redis().await } else { World::in_process() };
+        let world = world.configured(tight()).await;
+        let (last_seen_ms, admissions_us) = (BTreeMap::new(), Vec::new());
+        let mut witness = Witness { world, policy: tight(), last_seen_ms, admissions_us, occupied: 0 };
+        for step in steps {
+            witness.play(*step).await;
+        }
+        witness.rate_holds();
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn guarantees_hold_in_process(steps in steps(80)) {
+        play(&steps, false);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(8) })]
+
+    #[test]
+    fn guarantees_hold_on_redis(steps in steps(80)) {
+        play(&steps, true);
+    }
+}
+
+/// G2 over a long evening: an opening, an idle spell, a second wave; polls at random, rates below and above.
+async fn admissions_never_outrun_the_rate(world: World) {
+    let policy = Policy { rate: 7.0, burst: 5, capacity: 40, ..policy() };
+    let world = world.configured(policy.clone()).await;
+    let mut witness = Witness { world, policy, last_seen_ms: BTreeMap::new(), admissions_us: Vec::new(), occupied: 0 };
+    let mut next = 0;
+    for tick in 0_u32..300 {
+        // Two waves, the second after a minute in which nothing happened.
+        if tick == 150 {
+            witness.world.pass(Duration::from_mins(1)).await;
+        }
+        if tick % 150 < 40 {
+            for _ in 0..4 {
+                let place = witness.world.arrive(visitor(next), None, true).await;
+                witness.note(place);
+                next += 1;
+            }
+        }
+        witness.world.queue.call(50).await.unwrap();
+        for number in (0..next).filter(|number| (number * 7 + tick * 13) % 11 == 0) {
+            let place = witness.world.claim(visitor(number)).await;
+            witness.note(place);
+            if matches!(place, Place::Inside { .. }) && (number + tick) % 3 == 0 {
+                witness.world.queue.release(visitor(number)).await.unwrap();
+            }
+        }
+        witness.world.clock.advance(Duration::from_millis(100));
+    }
+    witness.rate_holds();
+    assert!(witness.admissions_us.len() > 100, "only {} admitted", witness.admissions_us.len());
+}
+
+super::on_both_engines!(admissions_never_outrun_the_rate);
