@@ -12,9 +12,10 @@ use crate::{
 pub struct Turn {
     /// Where.
     pub standing: Standing,
-    /// Their queue token's claims; `None` for someone who has no place.
+    /// Their queue token's claims; `None` for someone who has none. It has served when they are let in.
     pub queue: Option<Claims>,
-    /// Whether the visitor does not hold that token yet and must be given it.
+    /// Whether the visitor does not hold the token yet that goes with the standing, and must be given it: the session
+    /// token when let in, else the queue token.
     pub is_new: bool,
 }
 
@@ -117,10 +118,10 @@ impl LiveRoom {
             Place::Waiting { score } if score == claims.score => Turn::held(Standing::Waiting, claims),
             Place::Waiting { score } => Turn::given(Standing::Waiting, self.queue_claims(claims.sub, score)),
             Place::Called { wait_ms, .. } => Turn::held(Standing::Called { wait_ms }, claims),
-            Place::Inside { .. } => {
-                let session = self.session_claims(claims.sub, Some(claims.score), place);
-                Turn::held(session.map_or(Standing::Expired, |session| Standing::Admitted(Box::new(session))), claims)
-            }
+            Place::Inside { .. } => match self.session_claims(claims.sub, Some(claims.score), place) {
+                Some(session) => Turn::let_in(session, Some(claims)),
+                None => Turn::held(Standing::Expired, claims),
+            },
             Place::NotOpen(mode) => Turn::held(Standing::NotOpen(mode), claims),
         }
     }
@@ -140,10 +141,7 @@ impl LiveRoom {
         let score = promise.as_ref().map(|claims| claims.score).filter(|score| *score != NO_SCORE);
         match self.join(visitor, score, may_enter).await {
             Some(place @ Place::Inside { .. }) => match self.session_claims(visitor, score, place) {
-                Some(session) => {
-                    let queue = self.queue_claims(visitor, session.score);
-                    Turn::given(Standing::Admitted(Box::new(session)), queue)
-                }
+                Some(session) => Turn::let_in(session, promise),
                 None => self.promise(visitor, promise, arrived),
             },
             Some(Place::Waiting { score }) => {
@@ -236,6 +234,11 @@ impl Turn {
             Mode::Scheduled | Mode::Open | Mode::Paused => Standing::NotQueued,
         };
         Self { standing, queue: None, is_new: false }
+    }
+
+    /// The visitor is let in now.
+    fn let_in(session: Claims, queue: Option<Claims>) -> Self {
+        Self { standing: Standing::Admitted(Box::new(session)), queue, is_new: true }
     }
 
     /// The visitor holds the token already.

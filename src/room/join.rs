@@ -38,7 +38,7 @@ pub(super) async fn join(State(shared): Shared, Room(room): Room, visitor: Visit
     }
     let joined = Joined {
         status: visitor.document(&room, &turn, &shared.prefix),
-        queue_token: turn.queue.as_ref().map(|claims| room.keyring().mint(claims)),
+        queue_token: turn.queue.as_ref().filter(|_| !is_in).map(|claims| room.keyring().mint(claims)),
         session_token: match &turn.standing {
             Standing::Admitted(session) => Some(room.keyring().mint(session)),
             _ => None,

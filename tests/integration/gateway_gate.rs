@@ -58,7 +58,7 @@ async fn one_goes_straight_in_the_next_waits_and_follows_when_the_first_is_done(
         assert_eq!(ann.open("/done").await.status, StatusCode::OK);
         let status = ben.until("admitted").await;
         assert_eq!(status["location"], "/shop");
-        assert!(ben.has_session());
+        assert_eq!(ben.cookies.keys().collect::<Vec<_>>(), ["stanchion_s_main"], "the queue token has served");
         assert_eq!(ben.open("/shop").await.text(), "the shop");
     })
     .await;
@@ -145,16 +145,32 @@ async fn a_session_is_renewed_when_half_of_it_is_gone_and_outlives_its_first_end
 #[tokio::test]
 async fn a_session_ends_at_its_cap_whatever_it_does() {
     let house = House::open(|config| {
+        config.policy.capacity = 1;
         config.policy.session_ttl = Duration::from_secs(2);
         config.session_cap = Duration::from_secs(3);
     })
     .await;
-    let mut ann = house.browser();
+    let (mut ann, mut ben) = (house.browser(), house.browser());
     ann.open("/").await;
+    ben.open("/").await;
     let began = std::time::Instant::now();
     while ann.open("/").await.status == StatusCode::OK {
         assert!(began.elapsed() < Duration::from_secs(8), "renewed beyond the cap");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert!(began.elapsed() > Duration::from_millis(1_900), "ended before its time: {:?}", began.elapsed());
+    ben.until("admitted").await;
+    assert_eq!(ann.status().await["state"], "waiting", "in line again, behind Ben");
+}
+
+#[tokio::test]
+async fn a_visitor_whose_session_ran_out_comes_straight_in_again_when_nobody_waits() {
+    let house = House::open(|config| config.policy.session_ttl = Duration::from_secs(1)).await;
+    let mut ann = house.browser();
+    ann.open("/").await;
+    let first = ann.cookies.clone();
+    eventually("the session's end", async || (house.figure("inside").await == 0).then_some(())).await;
+    assert_eq!(ann.open("/").await.status, StatusCode::OK);
+    assert_ne!(ann.cookies, first);
+    assert_eq!(house.figure("line").await, 0);
 }

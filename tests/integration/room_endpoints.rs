@@ -51,8 +51,9 @@ async fn leaving_ends_a_session_and_removes_the_cookies() {
     assert_eq!(answer.status, StatusCode::NO_CONTENT);
     assert!(ann.cookies.keys().all(|name| !name.starts_with("stanchion_")), "{:?}", ann.cookies);
     eventually("the free slot", async || (house.figure("inside").await == 0).then_some(())).await;
-    assert_ne!(kept.clone().open("/").await.status, StatusCode::OK, "the session is over");
-    assert_eq!(house.browser().open("/").await.status, StatusCode::OK, "the slot is free");
+    let anew = kept.clone().open("/").await;
+    assert!(anew.cookie("stanchion_s_main").is_some(), "the session is over, and the slot free for a newcomer");
+    assert_eq!(house.browser().open("/").await.status, StatusCode::SERVICE_UNAVAILABLE);
 }
 
 #[tokio::test]

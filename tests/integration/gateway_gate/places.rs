@@ -54,8 +54,8 @@ async fn a_place_given_up_by_absence_is_told_and_joined_anew_behind_the_others()
     on_both(async |engine| {
         let house = House::on(engine, keyring(), |config| {
             config.policy.capacity = 1;
-            config.policy.absent_after = Duration::from_millis(1_000);
-            config.policy.grace = Duration::from_millis(2_000);
+            config.policy.absent_after = Duration::from_secs(1);
+            config.policy.grace = Duration::from_secs(2);
         })
         .await;
         let (mut ann, mut ben, mut cat) = (house.browser(), house.browser(), house.browser());

@@ -228,6 +228,7 @@ impl Browser {
         }
     }
 
+    /// Whether the jar holds a session.
     pub fn has_session(&self) -> bool {
         self.cookies.contains_key("stanchion_s_main")
     }
