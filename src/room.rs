@@ -21,9 +21,10 @@ use std::sync::Arc;
 
 use axum::{
     Router,
+    extract::{FromRequestParts, Path},
     routing::{get, post},
 };
-use http::StatusCode;
+use http::{StatusCode, request::Parts};
 
 use crate::{
     admission::{LiveRoom, Rooms},
@@ -58,9 +59,17 @@ pub fn router(rooms: Rooms, prefix: &str) -> Router {
         .with_state(shared)
 }
 
-impl Endpoints {
-    fn room(&self, name: &str) -> Result<&Arc<LiveRoom>, Problem> {
+/// The room that the path names.
+#[derive(Debug)]
+struct Room(Arc<LiveRoom>);
+
+impl FromRequestParts<Arc<Endpoints>> for Room {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Endpoints>) -> Result<Self, Problem> {
+        let name = Path::<String>::from_request_parts(parts, shared).await;
+        let room = name.ok().and_then(|Path(name)| shared.rooms.iter().find(|room| room.name().as_str() == name));
         let unknown = || Problem::new(StatusCode::NOT_FOUND, "there is no such room", "Check the room's name.");
-        self.rooms.iter().find(|room| room.name().as_str() == name).ok_or_else(unknown)
+        room.map(|room| Self(Arc::clone(room))).ok_or_else(unknown)
     }
 }

@@ -11,6 +11,7 @@ use std::{
 };
 
 use arc_swap::{ArcSwap, Guard};
+use tokio::sync::Notify;
 
 use super::{
     flow::FlowMeter,
@@ -24,12 +25,14 @@ use super::{
 use crate::{
     clock::SharedClock,
     config::RoomConfig,
-    queue::{Mode, Queue, RoomName},
+    queue::{Mode, Queue, RoomName, Score},
     shutdown::Shutdown,
     store::{SharedEngine, StoreError},
     tokens::Keyring,
 };
 
+/// How long a newcomer's answer may be held back for the next snapshot.
+const LONGEST_LOOK: Duration = Duration::from_millis(400);
 /// Most visitors noted as present between two flushes.
 const MOST_SEEN: usize = 200_000;
 /// Most visitors remembered as having lost their place.
@@ -57,6 +60,8 @@ pub struct LiveRoom {
     /// When the store was last told that nothing is left, milliseconds by its clock.
     pub(super) sold_out_told_ms: AtomicU64,
     view: ArcSwap<View>,
+    /// Rings when there is a new view.
+    looked: Notify,
     away: AtomicBool,
     shutdown: OnceLock<Shutdown>,
 }
@@ -91,6 +96,7 @@ impl LiveRoom {
             renewing: Recent::new(MOST_SESSIONS),
             sold_out_told_ms: AtomicU64::new(0),
             view: ArcSwap::from_pointee(View { snapshot, asked_at_micros, flow }),
+            looked: Notify::new(),
             away: AtomicBool::new(false),
             shutdown: OnceLock::new(),
         }))
@@ -160,6 +166,22 @@ impl LiveRoom {
 
     pub(super) fn set_view(&self, view: View) {
         self.view.store(Arc::new(view));
+        self.looked.notify_waiters();
+    }
+
+    /// Waits until the node has seen the line with `score` in it, so that a newcomer's first position is exact and
+    /// never rises. A snapshot is at most a moment away; without one in time the position stays open.
+    pub(super) async fn until_seen(&self, score: Score) {
+        let seen = async {
+            loop {
+                let looked = self.looked.notified();
+                if self.view().has_seen(score) || self.view().is_settling() {
+                    break;
+                }
+                looked.await;
+            }
+        };
+        let _in_time = tokio::time::timeout(LONGEST_LOOK, seen).await;
     }
 
     /// Logs when the store comes and goes, once each.

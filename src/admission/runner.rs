@@ -46,6 +46,10 @@ async fn keep(room: Arc<LiveRoom>, mut duty: Duty, shutdown: Shutdown) {
             () = shutdown.stopped() => break,
             _ = ticks.tick() => {}
         }
+        // While the store is away the notes of who is present are kept: they rebuild the line if it comes back empty.
+        if matches!(duty, Duty::Report) && room.is_away() {
+            continue;
+        }
         match duty.run(&room).await {
             Ok(()) => room.store_answered(),
             Err(error) if forgot_the_room(&error) => room.configure_again().await,
@@ -101,12 +105,8 @@ impl LiveRoom {
         Ok(())
     }
 
-    /// Reports everybody noted since the last time. While the store is away the notes are kept: they are what
-    /// rebuilds the line when it comes back empty.
+    /// Reports everybody noted since the last time.
     async fn report_present(&self) -> Result<(), StoreError> {
-        if self.is_away() {
-            return Ok(());
-        }
         let seen = self.presence.take();
         let mut batches = seen.chunks(SEEN_AT_ONCE);
         while let Some(batch) = batches.next() {

@@ -12,9 +12,10 @@ use crate::{
 pub struct Turn {
     /// Where.
     pub standing: Standing,
-    /// Their queue token's claims; `None` for someone who has no place.
+    /// Their queue token's claims; `None` for someone who has none. It has served when they are let in.
     pub queue: Option<Claims>,
-    /// Whether the visitor does not hold that token yet and must be given it.
+    /// Whether the visitor does not hold the token yet that goes with the standing, and must be given it: the session
+    /// token when let in, else the queue token.
     pub is_new: bool,
 }
 
@@ -117,10 +118,10 @@ impl LiveRoom {
             Place::Waiting { score } if score == claims.score => Turn::held(Standing::Waiting, claims),
             Place::Waiting { score } => Turn::given(Standing::Waiting, self.queue_claims(claims.sub, score)),
             Place::Called { wait_ms, .. } => Turn::held(Standing::Called { wait_ms }, claims),
-            Place::Inside { .. } => {
-                let session = self.session_claims(claims.sub, Some(claims.score), place);
-                Turn::held(session.map_or(Standing::Expired, |session| Standing::Admitted(Box::new(session))), claims)
-            }
+            Place::Inside { .. } => match self.session_claims(claims.sub, Some(claims.score), place) {
+                Some(session) => Turn::let_in(session, Some(claims)),
+                None => Turn::held(Standing::Expired, claims),
+            },
             Place::NotOpen(mode) => Turn::held(Standing::NotOpen(mode), claims),
         }
     }
@@ -140,10 +141,7 @@ impl LiveRoom {
         let score = promise.as_ref().map(|claims| claims.score).filter(|score| *score != NO_SCORE);
         match self.join(visitor, score, may_enter).await {
             Some(place @ Place::Inside { .. }) => match self.session_claims(visitor, score, place) {
-                Some(session) => {
-                    let queue = self.queue_claims(visitor, session.score);
-                    Turn::given(Standing::Admitted(Box::new(session)), queue)
-                }
+                Some(session) => Turn::let_in(session, promise),
                 None => self.promise(visitor, promise, arrived),
             },
             Some(Place::Waiting { score }) => {
@@ -151,6 +149,7 @@ impl LiveRoom {
                 let claims = self.queue_claims(visitor, score);
                 // The repeat of a join does not count as being seen.
                 self.presence.note(visitor, proof_of(&claims));
+                self.until_seen(score).await;
                 Turn::given(Standing::Waiting, claims)
             }
             Some(Place::Called { wait_ms, .. }) => {
@@ -215,17 +214,31 @@ impl LiveRoom {
     }
 }
 
+/// `iat` only knows the second, which cannot tell a token from one of a history that began in the same second. An
+/// order of arrival knows the moment.
 fn proof_of(claims: &Claims) -> Proof {
-    Proof { score: claims.score, issued_at_ms: claims.iat.saturating_mul(1_000) }
+    let arrived_ms = claims.score.0 / 1_000;
+    let issued_at_ms = if arrived_ms / 1_000 == claims.iat { arrived_ms } else { claims.iat.saturating_mul(1_000) };
+    Proof { score: claims.score, issued_at_ms }
 }
 
 impl Turn {
+    /// The turn of someone who holds a live session.
+    pub fn admitted(session: Claims, queue: Option<Claims>) -> Self {
+        Self { standing: Standing::Admitted(Box::new(session)), queue, is_new: false }
+    }
+
     fn without_place(mode: Mode) -> Self {
         let standing = match mode {
             Mode::SoldOut | Mode::Closed => Standing::NotOpen(mode),
             Mode::Scheduled | Mode::Open | Mode::Paused => Standing::NotQueued,
         };
         Self { standing, queue: None, is_new: false }
+    }
+
+    /// The visitor is let in now.
+    fn let_in(session: Claims, queue: Option<Claims>) -> Self {
+        Self { standing: Standing::Admitted(Box::new(session)), queue, is_new: true }
     }
 
     /// The visitor holds the token already.
@@ -243,11 +256,13 @@ impl Turn {
         self.queue.as_ref().map(|claims| claims.score).filter(|score| *score != NO_SCORE)
     }
 
-    /// How many wait before the visitor, as far as `view` knows.
+    /// How many wait before the visitor, if `view` knows.
     pub(super) fn ahead(&self, view: &View) -> Option<u64> {
         match self.standing {
             Standing::Called { .. } => Some(0),
-            Standing::Promised | Standing::Waiting => self.score().map(|score| view.snapshot.sketch.ahead_of(score)),
+            Standing::Promised | Standing::Waiting => {
+                self.score().filter(|score| view.has_seen(*score)).map(|score| view.snapshot.sketch.ahead_of(score))
+            }
             _ => None,
         }
     }

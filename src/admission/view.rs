@@ -3,7 +3,7 @@
 use super::flow::Flow;
 use crate::{
     clock::Clock,
-    queue::{Mode, Snapshot},
+    queue::{Mode, Score, Snapshot},
 };
 
 /// What a node knows of a room.
@@ -37,6 +37,17 @@ impl View {
         self.age_ms(clock) > STALE_AFTER_MS
     }
 
+    /// Whether the snapshot is of a moment at which everybody up to `score` was in the line already, and the line is
+    /// not being rebuilt: only then is a position more than a guess that would rise.
+    pub fn has_seen(&self, score: Score) -> bool {
+        score.0 <= self.snapshot.now_ms.saturating_mul(1_000) && !self.is_settling()
+    }
+
+    /// Whether places and sessions of a lost history are still registering.
+    pub fn is_settling(&self) -> bool {
+        self.snapshot.now_ms < self.snapshot.settle_until_ms
+    }
+
     /// What the room does at `now_ms`: a schedule may have come since the snapshot.
     pub fn mode(&self, now_ms: u64) -> Mode {
         match (self.snapshot.mode, self.snapshot.opens_at_ms) {
@@ -49,10 +60,7 @@ impl View {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::{
-        clock::ManualClock,
-        queue::{RankSketch, Score},
-    };
+    use crate::{clock::ManualClock, queue::RankSketch};
 
     /// An open room with nobody in it.
     pub(crate) fn snapshot() -> Snapshot {

@@ -3,7 +3,11 @@
 use http::{HeaderMap, HeaderValue, header::COOKIE};
 
 use super::Peer;
-use crate::{admission::LiveRoom, queue::RoomName, tokens::Claims};
+use crate::{
+    admission::{LiveRoom, Standing, Turn},
+    queue::RoomName,
+    tokens::Claims,
+};
 
 /// Name of the cookie that holds the queue token.
 pub fn queue_name(room: &RoomName) -> String {
@@ -26,15 +30,18 @@ pub fn values<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item =
     })
 }
 
-/// Whether a request carries any cookie of `room`, genuine or not.
-pub fn has_any(headers: &HeaderMap, room: &RoomName) -> bool {
-    let has = |name: String| values(headers, &name).next().is_some();
-    has(queue_name(room)) || has(session_name(room))
-}
-
-/// `Set-Cookie` for a queue token.
-pub fn queue(room: &LiveRoom, claims: &Claims, peer: Peer) -> Option<HeaderValue> {
-    set(room, &queue_name(room.name()), claims, peer)
+/// The `Set-Cookie` lines that a turn brings. Whoever is let in has no more use for the queue token: when the session
+/// ends they come anew, and straight in if nobody waits.
+pub fn of_turn(room: &LiveRoom, turn: &Turn, peer: Peer) -> Vec<HeaderValue> {
+    let queue = queue_name(room.name());
+    let (new, served) = match &turn.standing {
+        _ if !turn.is_new => (None, None),
+        Standing::Admitted(claims) => {
+            (session(room, claims, peer), turn.queue.as_ref().and_then(|_| line(room, &queue, "", 0, peer)))
+        }
+        _ => (turn.queue.as_ref().and_then(|claims| set(room, &queue, claims, peer)), None),
+    };
+    new.into_iter().chain(served).collect()
 }
 
 /// `Set-Cookie` for a session token.

@@ -22,7 +22,7 @@ use self::{
 };
 use super::{Gatekeeper, GatewayError, Passage, Peer, Route, Verdict, cookies, identity, identity::Identity, queued};
 use crate::{
-    admission::{LiveRoom, Rooms, Standing, Turn, sessions::Renewal},
+    admission::{LiveRoom, Rooms, Standing, sessions::Renewal},
     tokens::Claims,
 };
 
@@ -62,23 +62,18 @@ impl Gate {
             Reach::LookUp => room.look_up(queue).await,
             Reach::Join { may_enter } => room.come(queue, may_enter).await,
         };
-        match turn {
-            Turn { standing: Standing::Admitted(session), queue, is_new } => {
-                let queue = queue.filter(|_| is_new).and_then(|queue| cookies::queue(&room, &queue, peer));
-                let cookies = queue.into_iter().chain(cookies::session(&room, &session, peer)).collect();
-                forward(room, Some(*session), Counted::Yes, is_bearer_ours, cookies, peer)
-            }
-            turn => {
-                let asked = queued::Asked {
-                    format: intent.format,
-                    to: &queued::target::of_request(head),
-                    was_submitted: !matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS),
-                    peer,
-                    prefix: &self.prefix,
-                };
-                Verdict::Answer(queued::response(&room, &turn, &asked))
-            }
+        if let Standing::Admitted(session) = &turn.standing {
+            let cookies = cookies::of_turn(&room, &turn, peer);
+            return forward(room, Some((**session).clone()), Counted::Yes, is_bearer_ours, cookies, peer);
         }
+        let asked = queued::Asked {
+            format: intent.format,
+            to: &queued::target::of_request(head),
+            was_submitted: !matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS),
+            peer,
+            prefix: &self.prefix,
+        };
+        Verdict::Answer(queued::response(&room, &turn, &asked))
     }
 }
 

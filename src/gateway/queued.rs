@@ -60,10 +60,9 @@ pub fn response(room: &LiveRoom, turn: &Turn, asked: &Asked<'_>) -> Response<Bod
     answer
 }
 
-/// Adds the visitor's new queue token.
+/// Adds the visitor's new tokens.
 pub fn remember<B>(answer: &mut Response<B>, room: &LiveRoom, turn: &Turn, peer: Peer) {
-    let new = turn.queue.as_ref().filter(|_| turn.is_new);
-    if let Some(cookie) = new.and_then(|claims| cookies::queue(room, claims, peer)) {
+    for cookie in cookies::of_turn(room, turn, peer) {
         answer.headers_mut().append(SET_COOKIE, cookie);
     }
 }

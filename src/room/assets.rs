@@ -2,7 +2,7 @@
 
 use axum::{
     body::Body,
-    extract::Path,
+    extract::{Path, rejection::PathRejection},
     response::{IntoResponse as _, Response},
 };
 use http::{
@@ -16,8 +16,8 @@ use http::{
 use crate::{gateway::problem::Problem, pages::assets};
 
 /// One asset.
-pub(super) async fn serve(Path(file): Path<String>, headers: HeaderMap) -> Result<Response, Problem> {
-    let asset = assets::find(&file).ok_or_else(|| {
+pub(super) async fn serve(file: Result<Path<String>, PathRejection>, headers: HeaderMap) -> Result<Response, Problem> {
+    let asset = file.ok().and_then(|Path(file)| assets::find(&file)).ok_or_else(|| {
         Problem::new(StatusCode::NOT_FOUND, "there is no such file, or it is of another version", "Reload the page.")
     })?;
     let is_held = headers.get(IF_NONE_MATCH).is_some_and(|held| held.as_bytes() == asset.etag.as_bytes());

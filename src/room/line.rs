@@ -1,17 +1,11 @@
 //! What is the same for every visitor, so that a cache may answer for all of them.
 
-use axum::{
-    extract::{Path, State},
-    response::{IntoResponse as _, Response},
-};
+use axum::response::{IntoResponse as _, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use serde::Serialize;
 
-use super::Shared;
-use crate::{
-    gateway::problem::Problem,
-    queue::{Mode, Score},
-};
+use super::Room;
+use crate::queue::{Mode, Score};
 
 #[derive(Debug, Serialize)]
 struct Line<'a> {
@@ -33,8 +27,7 @@ struct Line<'a> {
 }
 
 /// The line as everybody may know it.
-pub(super) async fn line(State(shared): Shared, Path(room): Path<String>) -> Result<Response, Problem> {
-    let room = shared.room(&room)?;
+pub(super) async fn line(Room(room): Room) -> Response {
     let (view, now_ms) = (room.view(), room.now_ms());
     let line = Line {
         room: room.name().as_str(),
@@ -47,5 +40,5 @@ pub(super) async fn line(State(shared): Shared, Path(room): Path<String>) -> Res
         message: room.config().message.as_deref(),
     };
     let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "public, max-age=1, stale-while-revalidate=5")];
-    Ok((headers, serde_json::to_string(&line).unwrap_or_default()).into_response())
+    (headers, serde_json::to_string(&line).unwrap_or_default()).into_response()
 }

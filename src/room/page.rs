@@ -1,14 +1,10 @@
 //! The waiting page under its own address.
 
-use axum::{
-    body::Body,
-    extract::{Path, State},
-    response::Response,
-};
+use axum::{body::Body, extract::State, response::Response};
 use http::{StatusCode, request};
 
 use super::{
-    Endpoints, Shared,
+    Endpoints, Room, Shared,
     visitor::{self, Visitor},
 };
 use crate::{
@@ -18,23 +14,15 @@ use crate::{
             intent::{Format, Intent, Reach},
             path,
         },
-        identity,
-        problem::Problem,
-        queued,
+        identity, queued,
     },
 };
 
 /// Shows the waiting page; whoever comes here wants to wait, so they join. Whoever is let in is sent on.
-pub(super) async fn show(
-    State(shared): Shared,
-    Path(room): Path<String>,
-    visitor: Visitor,
-    head: request::Parts,
-) -> Result<Response, Problem> {
-    let room = shared.room(&room)?;
-    let known = identity::identify(room, &visitor.headers);
+pub(super) async fn show(State(shared): Shared, Room(room): Room, visitor: Visitor, head: request::Parts) -> Response {
+    let known = identity::identify(&room, &visitor.headers);
     let turn = match known.session {
-        Some(session) => Turn { standing: Standing::Admitted(Box::new(session)), queue: known.queue, is_new: false },
+        Some(session) => Turn::admitted(session, known.queue),
         None => match path::Path::read(head.uri.path()).map(|path| Intent::of(&head, &path).reach) {
             Ok(Reach::Join { may_enter }) => room.come(known.queue, may_enter).await,
             Ok(Reach::LookUp) => room.look_up(known.queue).await,
@@ -42,9 +30,9 @@ pub(super) async fn show(
         },
     };
     if matches!(turn.standing, Standing::Admitted(_)) {
-        return Ok(visitor::see_other(visitor.to(&shared.prefix), room, &turn, visitor.peer));
+        return visitor::see_other(visitor.to(&shared.prefix), &room, &turn, visitor.peer);
     }
-    Ok(answer(&shared, room, &turn, &visitor))
+    answer(&shared, &room, &turn, &visitor)
 }
 
 /// The page that shows `turn`. Here it is what was asked for, so the status is 200.

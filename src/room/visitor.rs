@@ -11,7 +11,7 @@ use axum::{
 };
 use http::{
     HeaderMap, HeaderValue, StatusCode,
-    header::{CONTENT_TYPE, LOCATION, SET_COOKIE},
+    header::{CONTENT_TYPE, LOCATION},
     request::Parts,
 };
 use serde::Deserialize;
@@ -19,7 +19,7 @@ use serde::Deserialize;
 use crate::{
     admission::{LiveRoom, Standing, StatusDocument, Turn},
     gateway::{
-        Peer, cookies,
+        Peer,
         queued::{self, target},
     },
 };
@@ -73,7 +73,7 @@ pub(super) fn json(status: StatusCode, text: String, room: &LiveRoom, turn: &Tur
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     queued::never_cached(&mut answer);
-    remember(&mut answer, room, turn, peer);
+    queued::remember(&mut answer, room, turn, peer);
     answer
 }
 
@@ -84,15 +84,6 @@ pub(super) fn see_other(to: &str, room: &LiveRoom, turn: &Turn, peer: Peer) -> R
         answer.headers_mut().insert(LOCATION, to);
     }
     queued::never_cached(&mut answer);
-    remember(&mut answer, room, turn, peer);
+    queued::remember(&mut answer, room, turn, peer);
     answer
-}
-
-fn remember(answer: &mut Response, room: &LiveRoom, turn: &Turn, peer: Peer) {
-    queued::remember(answer, room, turn, peer);
-    if let Standing::Admitted(session) = &turn.standing
-        && let Some(cookie) = cookies::session(room, session, peer)
-    {
-        answer.headers_mut().append(SET_COOKIE, cookie);
-    }
 }

@@ -32,8 +32,11 @@ use super::http::{Answer, request};
 pub const ADMIN_TOKEN: &str = "an admin token for tests";
 
 /// A browser's own headers when a person follows a link.
-pub const NAVIGATION: [(&str, &str); 3] =
-    [("accept", "text/html,application/xhtml+xml,*/*;q=0.8"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
+pub const NAVIGATION: [(&str, &str); 3] = [
+    ("accept", "text/html,application/xhtml+xml,*/*;q=0.8"),
+    ("sec-fetch-mode", "navigate"),
+    ("sec-fetch-dest", "document"),
+];
 
 pub struct House {
     /// The public listener, such as `http://127.0.0.1:1234`.
@@ -225,6 +228,7 @@ impl Browser {
         }
     }
 
+    /// Whether the jar holds a session.
     pub fn has_session(&self) -> bool {
         self.cookies.contains_key("stanchion_s_main")
     }
