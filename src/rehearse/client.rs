@@ -213,8 +213,11 @@ impl Tab {
                     self.tally.network_errors.fetch_add(1, Ordering::Relaxed);
                     let hopeless = matches!(error, NoAnswer::Unsendable | NoAnswer::TooLarge);
                     let unsent = matches!(error, NoAnswer::Refused | NoAnswer::Unconnected);
-                    if hopeless || attempt == TRIES || !(unsent || ask.may_repeat()) {
+                    let is_last = hopeless || attempt == TRIES || !(unsent || ask.may_repeat());
+                    if is_last || error == NoAnswer::TimedOut {
                         self.tally.unexpected(&format!("{}: {}", ask.kind.name(), error.describe()));
+                    }
+                    if is_last {
                         return Err(error);
                     }
                 }

@@ -131,8 +131,12 @@ impl Visitor {
                 Ok(Page::Queued) => {
                     let waited = {
                         let _waiting = Counted::among(&self.world.tally.waiting);
-                        let _tabs = tabs::open_more(self, page);
-                        self.wait(page).await
+                        let more_tabs = tabs::open_more(self, page);
+                        let waited = self.wait(page).await;
+                        if matches!(waited, InLine::Admitted(_)) {
+                            tabs::close(more_tabs).await;
+                        }
+                        waited
                     };
                     match waited {
                         InLine::Admitted(location) => match self.open(&location).await {

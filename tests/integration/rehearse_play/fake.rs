@@ -168,7 +168,9 @@ impl World {
 
     /// Lets a called visitor in when the rate allows.
     fn claim(&mut self, visitor: usize) -> bool {
-        let Place::Called { at_ms } = self.visitors[visitor] else { return false };
+        let Place::Called { at_ms } = self.visitors[visitor] else {
+            return matches!(self.visitors[visitor], Place::Inside { .. }) && self.fault != Fault::SessionsCutShort;
+        };
         let now = Instant::now();
         self.tokens = (self.tokens + RATE * (now - self.refilled).as_secs_f64()).min(f64::from(BURST));
         self.refilled = now;
