@@ -70,10 +70,8 @@ impl Visitor {
         match self.personality {
             Personality::CancelsHold => {
                 let answer = self.ask(&Ask::delete(Kind::CancelHold, &format!("/holds/{hold}"))).await;
-                if let Ok(answer) = answer.as_ref().map(|answer| answer.status).as_ref()
-                    && *answer != 204
-                {
-                    self.world.tally.unexpected(&format!("cancel hold: status {answer}"));
+                if let Some(odd) = answer.ok().filter(|answer| answer.status != 204) {
+                    self.world.tally.unexpected(&format!("cancel hold: {}", odd.describe()));
                 }
                 self.leave().await;
                 Some(Shopping::Over(Outcome::AbandonedHold))
@@ -223,7 +221,7 @@ impl Visitor {
             person.record.end_session(answer.sent_ms);
             return Err(Stopped::End(Shopping::PutOut));
         }
-        self.world.tally.unexpected(&format!("{}: status {}", ask.kind.name(), answer.status));
+        self.world.tally.unexpected(&format!("{}: {}", ask.kind.name(), answer.describe()));
         Err(Stopped::Odd)
     }
 

@@ -21,8 +21,8 @@ pub struct Figures {
     pub requests: u64,
     /// Requests answered per second, over the whole time.
     pub requests_per_second: f64,
-    /// Connections that broke and were tried again.
-    pub network_errors: u64,
+    /// Connections that failed and were mostly tried again, by what was asked and what went wrong.
+    pub network_errors: BTreeMap<String, u64>,
     /// People by how their visit ended.
     pub outcomes: BTreeMap<&'static str, u64>,
     /// Confirmed tickets.
@@ -92,7 +92,7 @@ impl Figures {
             seconds: took.as_secs_f64(),
             requests,
             requests_per_second: real(requests) / took.as_secs_f64().max(0.001),
-            network_errors: tally.network_errors.load(Ordering::Relaxed),
+            network_errors: tally.take_network_errors(),
             outcomes,
             tickets: confirmed.map(|order| u64::from(order.quantity)).sum(),
             peak_inside: peak_inside(records),
