@@ -89,17 +89,16 @@ pub async fn play_showing(plan: Plan, progress: &dyn Progress) -> Result<Report,
 
     let plan = &world.plan;
     let event = plan.event.clone().or_else(|| tally.main_event()).unwrap_or_else(|| "demo".to_owned());
-    let unexpected = tally.take_unexpected();
+    let figures = Figures::of(&records, &tally, took, tally.take_unexpected());
     let evidence = Evidence {
         limits,
         audit_before,
         audit_after: audit(plan, admin.as_ref(), &event).await,
         redis: probe.await.ok().flatten(),
-        unexpected: unexpected.iter().map(|(what, count)| (what.clone(), *count)).collect(),
-        network_errors: tally.network_errors.load(Ordering::Relaxed),
+        unexpected: figures.unexpected.clone(),
+        network_errors: figures.network_errors.values().sum(),
         records,
     };
-    let figures = Figures::of(&evidence.records, &tally, took, unexpected);
     Ok(Report::new(judge(&evidence), figures, plan))
 }
 

@@ -48,11 +48,11 @@ impl Visitor {
         }
         let event = self.event_of(path);
         loop {
-            let hold = match self.take_seats(&event).await {
-                Ok(hold) => hold,
+            let (hold, asked) = match self.take_seats(&event).await {
+                Ok(held) => held,
                 Err(end) => return end,
             };
-            let lapses = Instant::now() + Duration::from_secs(hold.expires_in_seconds);
+            let lapses = asked + Duration::from_secs(hold.expires_in_seconds);
             let (from, to) = self.world.plan.think.clone().into_inner();
             sleep(between(&mut self.dice, from, to)).await;
             if let Some(end) = self.settle(&hold.hold).await {
@@ -70,10 +70,8 @@ impl Visitor {
         match self.personality {
             Personality::CancelsHold => {
                 let answer = self.ask(&Ask::delete(Kind::CancelHold, &format!("/holds/{hold}"))).await;
-                if let Ok(answer) = answer.as_ref().map(|answer| answer.status).as_ref()
-                    && *answer != 204
-                {
-                    self.world.tally.unexpected(&format!("cancel hold: status {answer}"));
+                if let Some(odd) = answer.ok().filter(|answer| answer.status != 204) {
+                    self.world.tally.unexpected(&format!("cancel hold: {}", odd.describe()));
                 }
                 self.leave().await;
                 Some(Shopping::Over(Outcome::AbandonedHold))
@@ -91,8 +89,8 @@ impl Visitor {
         self.world.plan.event.as_deref().or(named.filter(|event| !event.is_empty())).unwrap_or("demo").to_owned()
     }
 
-    /// Looks at the map and asks for seats until some are held.
-    async fn take_seats(&mut self, event: &str) -> Result<Hold, Shopping> {
+    /// Looks at the map and asks for seats until some are held. Also returns when they were asked for.
+    async fn take_seats(&mut self, event: &str) -> Result<(Hold, Instant), Shopping> {
         let wanted = self.dice.random_range(1..=2);
         let (mut odd, mut pause) = (0, Duration::from_millis(150));
         loop {
@@ -134,13 +132,14 @@ impl Visitor {
         }
     }
 
-    async fn hold(&mut self, event: &str, body: &serde_json::Value) -> Result<Hold, Stopped> {
+    async fn hold(&mut self, event: &str, body: &serde_json::Value) -> Result<(Hold, Instant), Stopped> {
         let ask = Ask::post(Kind::Hold, &format!("/events/{event}/holds"), Some(body));
+        let asked = Instant::now();
         let answer = self.inside(&ask, &[201, 409]).await?;
         if answer.status == 409 {
             return Err(Stopped::TryAgain);
         }
-        self.document::<Hold>(Kind::Hold, &answer)
+        Ok((self.document::<Hold>(Kind::Hold, &answer)?, asked))
     }
 
     async fn pay(&mut self, hold: &str) -> Option<Shopping> {
@@ -222,7 +221,7 @@ impl Visitor {
             person.record.end_session(answer.sent_ms);
             return Err(Stopped::End(Shopping::PutOut));
         }
-        self.world.tally.unexpected(&format!("{}: status {}", ask.kind.name(), answer.status));
+        self.world.tally.unexpected(&format!("{}: {}", ask.kind.name(), answer.describe()));
         Err(Stopped::Odd)
     }
 

@@ -2,7 +2,7 @@
 
 use std::{
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -147,6 +147,18 @@ pub(super) struct Answer {
 }
 
 impl Answer {
+    /// The status for people who look into it: with the title where the answer is a problem document (RFC 9457).
+    pub(super) fn describe(&self) -> String {
+        #[derive(serde::Deserialize)]
+        struct Problem {
+            title: String,
+        }
+        match serde_json::from_slice::<Problem>(&self.body) {
+            Ok(problem) => format!("status {} ({:.60})", self.status, problem.title),
+            Err(_) => format!("status {}", self.status),
+        }
+    }
+
     pub(super) fn header(&self, name: header::HeaderName) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
@@ -210,11 +222,14 @@ impl Tab {
                 // An idle connection that the server closes just then: every browser quietly asks again.
                 Err(NoAnswer::Broken) if reused && ask.may_repeat() => continue,
                 Err(error) => {
-                    self.tally.network_errors.fetch_add(1, Ordering::Relaxed);
+                    self.tally.network_error(ask.kind, error.describe());
                     let hopeless = matches!(error, NoAnswer::Unsendable | NoAnswer::TooLarge);
                     let unsent = matches!(error, NoAnswer::Refused | NoAnswer::Unconnected);
-                    if hopeless || attempt == TRIES || !(unsent || ask.may_repeat()) {
+                    let is_last = hopeless || attempt == TRIES || !(unsent || ask.may_repeat());
+                    if is_last || error == NoAnswer::TimedOut {
                         self.tally.unexpected(&format!("{}: {}", ask.kind.name(), error.describe()));
+                    }
+                    if is_last {
                         return Err(error);
                     }
                 }

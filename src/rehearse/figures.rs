@@ -21,8 +21,8 @@ pub struct Figures {
     pub requests: u64,
     /// Requests answered per second, over the whole time.
     pub requests_per_second: f64,
-    /// Connections that broke and were tried again.
-    pub network_errors: u64,
+    /// Connections that failed and were mostly tried again, by what was asked and what went wrong.
+    pub network_errors: BTreeMap<String, u64>,
     /// People by how their visit ended.
     pub outcomes: BTreeMap<&'static str, u64>,
     /// Confirmed tickets.
@@ -69,7 +69,8 @@ impl Spread {
 
     fn of_millis(values: impl Iterator<Item = u64>) -> Option<Self> {
         let mut histogram = Histogram::new(3).ok()?;
-        values.for_each(|value| histogram.saturating_record(value));
+        // Grows as needed; `saturating_record` would clamp instead.
+        values.for_each(|value| _ = histogram.record(value));
         Self::of(&histogram, 1.0)
     }
 }
@@ -91,7 +92,7 @@ impl Figures {
             seconds: took.as_secs_f64(),
             requests,
             requests_per_second: real(requests) / took.as_secs_f64().max(0.001),
-            network_errors: tally.network_errors.load(Ordering::Relaxed),
+            network_errors: tally.take_network_errors(),
             outcomes,
             tickets: confirmed.map(|order| u64::from(order.quantity)).sum(),
             peak_inside: peak_inside(records),

@@ -114,7 +114,7 @@ impl Visitor {
         self.tab.person().record.polls += 1;
         let answer = self.ask(&Ask::get(Kind::Status, &path)).await.ok()?;
         if answer.status != 200 {
-            self.world.tally.unexpected(&format!("status: status {}", answer.status));
+            self.world.tally.unexpected(&format!("status: {}", answer.describe()));
             return None;
         }
         let status = serde_json::from_slice::<Status>(&answer.body).ok();

@@ -91,8 +91,8 @@ pub struct Record {
     pub late_ms: u64,
     /// When they sent the last request that was answered with "wait" (our clock).
     pub last_waiting_ms: Option<u64>,
-    /// The largest rise of the position within the exact region (at most [`EXACT_POSITIONS`]).
-    pub rise_near: u64,
+    /// The largest rise of the position within the exact region (at most [`EXACT_POSITIONS`]): by how much, from where.
+    pub rise_near: (u64, u64),
     /// The largest rise behind it, as a share of the position.
     pub rise_far: f64,
     /// Their sessions, in order.
@@ -119,7 +119,7 @@ impl Record {
         }
         let Some(before) = before.filter(|before| now > *before) else { return };
         if before <= EXACT_POSITIONS {
-            self.rise_near = self.rise_near.max(now - before);
+            self.rise_near = self.rise_near.max((now - before, before));
         } else {
             self.rise_far = self.rise_far.max(super::real(now - before) / super::real(before));
         }
@@ -293,10 +293,10 @@ mod tests {
         record.note_position(None, 5_000);
         record.note_position(Some(5_000), 5_010);
         record.note_position(Some(1_000), 999);
-        assert_eq!(record.rise_near, 0);
+        assert_eq!(record.rise_near, (0, 0));
         assert!((record.rise_far - 0.002).abs() < 1e-9);
         record.note_position(Some(1_000), 1_001);
-        assert_eq!(record.rise_near, 1);
+        assert_eq!(record.rise_near, (1, 1_000));
     }
 
     #[test]

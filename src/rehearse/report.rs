@@ -101,6 +101,9 @@ fn show_figures(f: &mut fmt::Formatter<'_>, figures: &Figures) -> fmt::Result {
     )?;
     let outcomes: Vec<String> = figures.outcomes.iter().map(|(outcome, count)| format!("{count} {outcome}")).collect();
     writeln!(f, "people: {}; {} tickets", outcomes.join(", "), figures.tickets)?;
+    for (what, count) in figures.unexpected.iter().chain(&figures.network_errors) {
+        writeln!(f, "      {count} × {what}")?;
+    }
     if let Some(waits) = &figures.wait_ms {
         writeln!(f, "wait from arrival to the door: {}", spread(waits))?;
     }

@@ -1,9 +1,9 @@
 //! Somebody with five tabs: four more that wait beside the first, on the same cookies.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use rand::{Rng as _, SeedableRng as _};
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::timeout};
 
 use super::{
     line::InLine,
@@ -11,10 +11,15 @@ use super::{
     visitor::{Page, Visitor},
 };
 
-/// Opens four more tabs on `page` for somebody who does that. They end when any tab got in, and at the latest when
-/// the returned set is dropped.
+const MOMENT: Duration = Duration::from_secs(1);
+
+/// Opens four more tabs on `page` for somebody who does that and has a place: without one, each tab would rightly get
+/// its own. They end when any tab got in, and at the latest when the returned set is dropped.
 pub(super) fn open_more(visitor: &mut Visitor, page: &str) -> JoinSet<()> {
     let mut tabs = JoinSet::new();
+    if !visitor.tab.person().is_queued() {
+        return tabs;
+    }
     for _ in 1..visitor.personality.tabs() {
         let tab = Visitor {
             world: Arc::clone(&visitor.world),
@@ -37,4 +42,12 @@ async fn wait_beside(mut tab: Visitor, page: String) {
     } else if tab.tab.person().is_inside() {
         tab.served.cancel();
     }
+}
+
+/// Somebody got in: the other tabs have a moment to open the page too. Whoever leaves has closed them all, as a tab that
+/// is still loading then would come back as somebody new.
+pub(super) async fn close(mut tabs: JoinSet<()>) {
+    let all_open = async { while tabs.join_next().await.is_some() {} };
+    let _ = timeout(MOMENT, all_open).await;
+    tabs.shutdown().await;
 }

@@ -55,10 +55,9 @@ const ODDITIES: usize = 40;
 pub(super) struct Tally {
     answers: Mutex<BTreeMap<Kind, Answers>>,
     unexpected: Mutex<BTreeMap<String, u64>>,
+    network_errors: Mutex<BTreeMap<String, u64>>,
     events: Mutex<BTreeMap<String, u64>>,
     pub(super) requests: AtomicU64,
-    /// Connections that broke or timed out and were tried again.
-    pub(super) network_errors: AtomicU64,
     pub(super) arrived: AtomicU64,
     pub(super) waiting: Arc<AtomicU64>,
     pub(super) inside: Arc<AtomicU64>,
@@ -92,6 +91,11 @@ impl Tally {
         count(&mut lock(&self.unexpected), what);
     }
 
+    /// Notes a connection that failed, whether or not another try went well.
+    pub(super) fn network_error(&self, kind: Kind, what: &str) {
+        count(&mut lock(&self.network_errors), &format!("{}: {what}", kind.name()));
+    }
+
     /// Notes the event a visitor was led to.
     pub(super) fn saw_event(&self, event: &str) {
         count(&mut lock(&self.events), event);
@@ -104,6 +108,10 @@ impl Tally {
 
     pub(super) fn take_unexpected(&self) -> BTreeMap<String, u64> {
         std::mem::take(&mut lock(&self.unexpected))
+    }
+
+    pub(super) fn take_network_errors(&self) -> BTreeMap<String, u64> {
+        std::mem::take(&mut lock(&self.network_errors))
     }
 
     pub(super) fn take_answers(&self) -> BTreeMap<Kind, Answers> {

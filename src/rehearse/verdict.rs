@@ -7,6 +7,8 @@ mod people;
 mod rate;
 mod sales;
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::{
@@ -96,8 +98,8 @@ pub struct Evidence {
     /// What Redis showed; `None` when it was not asked.
     pub redis: Option<Result<Samples, String>>,
     /// What must not happen, and how often it did.
-    pub unexpected: Vec<(String, u64)>,
-    /// Broken connections that were tried again.
+    pub unexpected: BTreeMap<String, u64>,
+    /// Connections that failed and were mostly tried again.
     pub network_errors: u64,
 }
 

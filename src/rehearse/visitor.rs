@@ -131,8 +131,12 @@ impl Visitor {
                 Ok(Page::Queued) => {
                     let waited = {
                         let _waiting = Counted::among(&self.world.tally.waiting);
-                        let _tabs = tabs::open_more(self, page);
-                        self.wait(page).await
+                        let more_tabs = tabs::open_more(self, page);
+                        let waited = self.wait(page).await;
+                        if matches!(waited, InLine::Admitted(_)) {
+                            tabs::close(more_tabs).await;
+                        }
+                        waited
                     };
                     match waited {
                         InLine::Admitted(location) => match self.open(&location).await {
@@ -186,14 +190,14 @@ impl Visitor {
             }
             return Page::Shop(path);
         }
-        if is_queued(answer) {
+        if QUEUED.contains(&answer.status) && answer.headers.contains_key(header::RETRY_AFTER) {
             let mut person = self.tab.person();
             person.record.joined_ms.get_or_insert_with(now_ms);
             return Page::Queued;
         }
         match (inside, answer.status) {
             (false, 200) => self.world.tally.unexpected("page: the shop answered somebody without a session"),
-            (_, status) => self.world.tally.unexpected(&format!("page: status {status}")),
+            _ => self.world.tally.unexpected(&format!("page: {}", answer.describe())),
         }
         Page::Odd
     }
@@ -218,7 +222,7 @@ impl Visitor {
         let sent_ms = now_ms();
         match self.ask(&ask).await {
             Ok(answer) if answer.status == 204 => self.tab.person().record.end_session(sent_ms),
-            Ok(answer) => self.world.tally.unexpected(&format!("leave: status {}", answer.status)),
+            Ok(answer) => self.world.tally.unexpected(&format!("leave: {}", answer.describe())),
             Err(_) => {}
         }
     }
@@ -232,7 +236,17 @@ impl Visitor {
     }
 }
 
-/// Whether the waiting room answered in the shop's place (design: queued response).
+/// The statuses a room may be told to answer queued requests with.
+const QUEUED: [u16; 4] = [503, 429, 202, 200];
+
+/// Whether the waiting room answered a program in the shop's place: with its status document. The shop itself may well
+/// say 503 too.
 pub(super) fn is_queued(answer: &Answer) -> bool {
-    [503, 429, 202, 200].contains(&answer.status) && answer.headers.contains_key(header::RETRY_AFTER)
+    #[derive(serde::Deserialize)]
+    #[expect(dead_code, reason = "only their presence counts")]
+    struct StatusDocument {
+        room: String,
+        state: String,
+    }
+    QUEUED.contains(&answer.status) && serde_json::from_slice::<StatusDocument>(&answer.body).is_ok()
 }

@@ -183,8 +183,9 @@ async fn redis_is_counted_beside_the_tokens() {
         (row.judgement, row.detail.clone())
     };
     let fill = |set: &str, members: usize| {
-        let pairs: String = (0..members).map(|member| format!(" 1 {set}{member}")).collect();
-        redis.command(&format!("ZADD stanchion:{{main}}:{set}{pairs}"));
+        for member in 0..members {
+            redis.command(&format!("ZADD stanchion:{{main}}:{set} 1 {member}"));
+        }
     };
     let (judgement, detail) = counted().await;
     assert_eq!(judgement, Judgement::Broken, "an empty Redis is not the system's: {detail}");

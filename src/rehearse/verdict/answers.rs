@@ -7,11 +7,11 @@ const EXPECTED: &str = "no unexpected answer";
 const FINISHED: &str = "everybody came to an end";
 
 pub(super) fn expected(evidence: &Evidence) -> Row {
-    let total: u64 = evidence.unexpected.iter().map(|(_, count)| count).sum();
+    let total: u64 = evidence.unexpected.values().sum();
     let mut parts = vec![format!("{total} unexpected")];
     parts.extend(evidence.unexpected.iter().take(6).map(|(what, count)| format!("{what} ×{count}")));
     if evidence.network_errors > 0 {
-        parts.push(format!("{} broken connections", evidence.network_errors));
+        parts.push(format!("{} connections failed", evidence.network_errors));
     }
     Row::new("", EXPECTED, total == 0, parts.join("; "))
 }

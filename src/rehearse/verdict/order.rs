@@ -66,8 +66,9 @@ pub(super) fn positions(records: &[Record]) -> Row {
     if records.iter().all(|record| record.first_position.is_none()) {
         return Row::not_checked("G3", POSITIONS, "nobody was told a position");
     }
-    let near = records.iter().map(|record| record.rise_near).max().unwrap_or_default();
+    let (near, from) = records.iter().map(|record| record.rise_near).max().unwrap_or_default();
     let far = records.iter().map(|record| record.rise_far).fold(0.0, f64::max);
-    let detail = format!("largest rise {near} within the first {EXACT_POSITIONS}, {:.2} % behind", far * 100.0);
+    let detail =
+        format!("largest rise {near} (from {from}) within the first {EXACT_POSITIONS}, {:.2} % behind", far * 100.0);
     Row::new("G3", POSITIONS, near == 0 && far <= INTERPOLATION, detail)
 }

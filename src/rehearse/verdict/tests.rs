@@ -1,5 +1,7 @@
 //! A sound rehearsal holds in every row; each guarantee broken once is noticed, and nothing else is.
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::rehearse::{
     personality::Personality,
@@ -38,7 +40,7 @@ fn sound() -> Evidence {
             g9_money: true,
         }),
         redis: Some(Ok(Samples { taken: 100, most: 3, failed: 0 })),
-        unexpected: Vec::new(),
+        unexpected: BTreeMap::new(),
         network_errors: 0,
     }
 }
@@ -212,7 +214,7 @@ fn a_false_sold_out_a_leak_and_missing_money_are_noticed() {
 fn tokens_in_addresses_odd_answers_and_people_left_over_are_noticed() {
     let token = |evidence: &mut Evidence| evidence.records[0].tokens_in_urls = 1;
     assert_eq!(broken(token), ["G10 no token in any address"]);
-    let odd = |evidence: &mut Evidence| evidence.unexpected.push(("hold: status 500".to_owned(), 1));
+    let odd = |evidence: &mut Evidence| _ = evidence.unexpected.insert("hold: status 500".to_owned(), 1);
     assert_eq!(broken(odd), [" no unexpected answer"]);
     let still_there = |evidence: &mut Evidence| evidence.records[10].outcome = Outcome::Unfinished;
     assert!(broken(still_there).contains(&" everybody came to an end".to_owned()));

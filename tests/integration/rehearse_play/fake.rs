@@ -168,7 +168,9 @@ impl World {
 
     /// Lets a called visitor in when the rate allows.
     fn claim(&mut self, visitor: usize) -> bool {
-        let Place::Called { at_ms } = self.visitors[visitor] else { return false };
+        let Place::Called { at_ms } = self.visitors[visitor] else {
+            return matches!(self.visitors[visitor], Place::Inside { .. }) && self.fault != Fault::SessionsCutShort;
+        };
         let now = Instant::now();
         self.tokens = (self.tokens + RATE * (now - self.refilled).as_secs_f64()).min(f64::from(BURST));
         self.refilled = now;
@@ -196,7 +198,7 @@ impl World {
             return Ok(Vec::new());
         }
         if !self.is_open() {
-            return Err(queued(Vec::new()));
+            return Err(queued(headers, Vec::new()));
         }
         let known = visitor(headers, "stanchion_q_main").filter(|_| self.fault != Fault::PlacePerReload);
         let at = known.unwrap_or_else(|| {
@@ -209,7 +211,7 @@ impl World {
             cookies.push(self.cookie("session", at));
             return Ok(cookies);
         }
-        Err(queued(cookies))
+        Err(queued(headers, cookies))
     }
 
     fn cookie(&self, kind: &str, visitor: usize) -> String {
@@ -245,9 +247,11 @@ fn with_cookies(mut response: Response, cookies: Vec<String>) -> Response {
     response
 }
 
-fn queued(cookies: Vec<String>) -> Response {
+fn queued(headers: &HeaderMap, cookies: Vec<String>) -> Response {
+    let is_page = headers[header::ACCEPT].to_str().unwrap().starts_with("text/html");
+    let body = if is_page { "<h1>wait</h1>" } else { r#"{"room":"main","state":"waiting","next_poll_ms":150}"# };
     let head = [(header::RETRY_AFTER, "1"), (header::CACHE_CONTROL, "no-store")];
-    with_cookies((StatusCode::SERVICE_UNAVAILABLE, head, "<h1>wait</h1>").into_response(), cookies)
+    with_cookies((StatusCode::SERVICE_UNAVAILABLE, head, body).into_response(), cookies)
 }
 
 async fn home(State(shared): State<Shared>, headers: HeaderMap) -> Response {
