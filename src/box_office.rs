@@ -41,7 +41,7 @@ use std::sync::Arc;
 use axum::Router;
 use tokio::sync::{Notify, Semaphore};
 
-pub use self::config::{BoxOfficeConfig, EventConfig, ProviderConfig, Secret};
+pub use self::config::{BoxOfficeConfig, EventConfig, ProviderConfig};
 use self::{
     inventory::Inventory,
     ledger::{Ledger, OpenLedgerError},

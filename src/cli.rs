@@ -1,4 +1,9 @@
 //! The command line: arguments, and the wiring of the parts.
+#![expect(
+    clippy::doc_markdown,
+    rustdoc::bare_urls,
+    reason = "the comments on arguments are the help text, not Markdown"
+)]
 
 mod box_office;
 mod check_config;
@@ -34,7 +39,13 @@ enum Command {
     PaySandbox(pay_sandbox::Args),
     Rehearse(rehearse::Args),
     CheckConfig(check_config::Args),
-    Keygen(check_config::KeygenArgs),
+    /// Print a new signing key
+    ///
+    /// Put it on the first line of DIR/keys on every node, or into STANCHION_KEYS; keep the previous keys on the
+    /// lines below it until the tokens they signed have run out.
+    ///
+    /// Example: stanchion keygen
+    Keygen,
 }
 
 /// Runs the command line of this process.
@@ -44,8 +55,8 @@ enum Command {
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
-        Command::CheckConfig(args) => check_config::run(args).map(|()| ExitCode::SUCCESS),
-        Command::Keygen(args) => check_config::keygen(&args),
+        Command::CheckConfig(args) => check_config::run(&args),
+        Command::Keygen => Ok(check_config::keygen()),
         Command::Rehearse(args) => on_runtime("warn", rehearse::run(args)),
         Command::Demo(args) => on_runtime("warn", demo::run(args)),
         Command::Serve(args) => on_runtime("info", gateway::run(args)),

@@ -25,7 +25,7 @@ mod settle;
 mod signature;
 mod webhooks;
 
-use std::{fmt, io, path::PathBuf, sync::Arc, time::Duration};
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use http::Uri;
 use tokio::sync::Notify;
@@ -33,18 +33,19 @@ use tokio::sync::Notify;
 use self::{behaviour::Behaviour, book::Book, clerk::Clerk, journal::Journal, signature::Signer};
 use crate::{
     clock::{SharedClock, SystemClock},
+    config::Secret,
     shutdown::Shutdown,
 };
 
 /// How the provider is set up.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct PaySandboxConfig {
     /// What callers present as `Authorization: Bearer …`.
-    pub api_key: String,
+    pub api_key: Secret,
     /// Where webhooks go: an absolute `http://` URL.
     pub webhook_url: String,
     /// What webhooks are signed with.
-    pub webhook_secret: String,
+    pub webhook_secret: Secret,
     /// Time between a charge's `POST` and its capture or decline.
     pub latency: Duration,
     /// The share of orders whose charges are declined, 0 to 1. Which ones follows from the order's id, so a run can be
@@ -52,16 +53,6 @@ pub struct PaySandboxConfig {
     pub decline_ratio: f64,
     /// The file that outlives the process; `None` keeps everything in memory.
     pub journal: Option<PathBuf>,
-}
-
-impl fmt::Debug for PaySandboxConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PaySandboxConfig")
-            .field("latency", &self.latency)
-            .field("decline_ratio", &self.decline_ratio)
-            .field("journal", &self.journal)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Why the provider does not start.
@@ -98,7 +89,7 @@ pub struct PaySandbox(Arc<Provider>);
 struct Provider {
     clerk: Clerk,
     behaviour: Behaviour,
-    api_key: String,
+    api_key: Secret,
     webhook_url: Uri,
     signer: Signer,
     clock: SharedClock,
@@ -111,10 +102,10 @@ struct Provider {
 impl PaySandbox {
     /// Reads the journal, if one is set. Nothing settles and no webhook leaves before [`Self::start`].
     pub fn open(config: PaySandboxConfig) -> Result<Self, OpenError> {
-        if config.api_key.is_empty() {
+        if config.api_key.expose().is_empty() {
             return Err(OpenError::Empty("API key"));
         }
-        if config.webhook_secret.is_empty() {
+        if config.webhook_secret.expose().is_empty() {
             return Err(OpenError::Empty("webhook secret"));
         }
         let webhook_url: Uri = config.webhook_url.parse().map_err(|_| OpenError::WebhookUrl)?;
@@ -137,7 +128,7 @@ impl PaySandbox {
             behaviour: Behaviour { latency: config.latency, decline_ratio: config.decline_ratio },
             api_key: config.api_key,
             webhook_url,
-            signer: Signer::new(&config.webhook_secret),
+            signer: Signer::new(config.webhook_secret.expose()),
             clock: Arc::new(SystemClock),
             charge_made: Notify::new(),
             event_made: Notify::new(),

@@ -1,11 +1,11 @@
 //! What the box office sells, where it keeps the ledger, who takes the money.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use http::Uri;
 
 use super::seats::MOST_SEATS;
-use crate::config::{ConfigError, problems::Problems};
+use crate::config::{ConfigError, Secret, problems::Problems};
 
 /// Everything a box office needs.
 #[derive(Debug, Clone)]
@@ -50,29 +50,6 @@ pub struct ProviderConfig {
     pub webhook_secrets: Vec<Secret>,
     /// Deadline of one call: 100 ms to 60 s. A call that took longer may still have been carried out.
     pub timeout: Duration,
-}
-
-/// A value that never shows in logs.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// The value itself.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl<T: Into<String>> From<T> for Secret {
-    fn from(value: T) -> Self {
-        Self(value.into())
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
-    }
 }
 
 impl BoxOfficeConfig {
@@ -128,11 +105,11 @@ impl ProviderConfig {
         problems.check(self.base().is_some(), || {
             "provider.url: use http://HOST:PORT without a path, such as http://127.0.0.1:9100".to_owned()
         });
-        problems.check(!self.api_key.reveal().is_empty(), || "provider.api_key: it is empty".to_owned());
-        problems.check(self.api_key.reveal().bytes().all(|byte| byte.is_ascii_graphic()), || {
+        problems.check(!self.api_key.expose().is_empty(), || "provider.api_key: it is empty".to_owned());
+        problems.check(self.api_key.expose().bytes().all(|byte| byte.is_ascii_graphic()), || {
             "provider.api_key: use visible ASCII characters only".to_owned()
         });
-        let strong = self.webhook_secrets.iter().all(|secret| secret.reveal().len() >= 16);
+        let strong = self.webhook_secrets.iter().all(|secret| secret.expose().len() >= 16);
         problems.check(!self.webhook_secrets.is_empty() && strong, || {
             "provider.webhook_secrets: give at least one, of 16 characters or more".to_owned()
         });

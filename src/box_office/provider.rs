@@ -12,10 +12,11 @@ use hyper_util::{
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{
-    config::{ProviderConfig, Secret},
+    config::ProviderConfig,
     ids::OrderId,
     ledger::{Notice, Outcome, Task},
 };
+use crate::config::Secret;
 
 /// Most bytes of an answer that are read.
 const ANSWER_LIMIT: usize = 256 * 1024;
@@ -147,7 +148,7 @@ impl Provider {
         let mut request = Request::builder()
             .method(method)
             .uri(format!("http://{authority}{path}"))
-            .header(header::AUTHORIZATION, format!("Bearer {}", self.api_key.reveal()))
+            .header(header::AUTHORIZATION, format!("Bearer {}", self.api_key.expose()))
             .header(header::ACCEPT, "application/json");
         let mut bytes = Bytes::new();
         if let Some((key, body)) = body {

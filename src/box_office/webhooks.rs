@@ -4,10 +4,10 @@ use ring::hmac;
 use serde::Deserialize;
 
 use super::{
-    config::Secret,
     ids::OrderId,
     ledger::{Notice, Outcome},
 };
+use crate::config::Secret;
 
 /// How far the signature's time may be from ours, either way.
 const WINDOW_SECONDS: u64 = 300;
@@ -37,7 +37,7 @@ pub fn verify(header: &str, body: &[u8], secrets: &[Secret], now_seconds: u64) -
     }
     let signed = [time.as_bytes(), b".", body].concat();
     let fits = secrets.iter().any(|secret| {
-        let key = hmac::Key::new(hmac::HMAC_SHA256, secret.reveal().as_bytes());
+        let key = hmac::Key::new(hmac::HMAC_SHA256, secret.expose().as_bytes());
         signatures.iter().any(|signature| hmac::verify(&key, &signed, signature).is_ok())
     });
     if fits { Ok(()) } else { Err(SignatureError::Wrong) }

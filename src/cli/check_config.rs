@@ -15,26 +15,17 @@ pub struct Args {
     file: PathBuf,
 }
 
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let config = ServeConfig::load(Some(&args.file), Overrides::default())?;
     println!("{}: fine. {} room(s): {}", args.file.display(), config.rooms.len(), room_names(&config));
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 fn room_names(config: &ServeConfig) -> String {
     config.rooms.iter().map(|room| room.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Print a new signing key
-///
-/// Put it on the first line of DIR/keys on every node, or into STANCHION_KEYS; keep the previous keys on the lines
-/// below it until the tokens they signed have run out.
-///
-/// Example: stanchion keygen >> keys
-#[derive(Debug, clap::Args)]
-pub struct KeygenArgs {}
-
-pub fn keygen(_args: &KeygenArgs) -> anyhow::Result<ExitCode> {
+pub fn keygen() -> ExitCode {
     println!("{}", crate::config::keys::generate());
-    Ok(ExitCode::SUCCESS)
+    ExitCode::SUCCESS
 }

@@ -141,13 +141,13 @@ fn room(args: &Args, origin: SocketAddr, opens_at_ms: u64) -> anyhow::Result<Roo
             rate: args.rate,
             burst: default_burst(args.rate),
             claim_window: Duration::from_secs(30),
-            session_ttl: Duration::from_secs(300),
+            session_ttl: Duration::from_mins(5),
             absent_after: Duration::from_secs(30),
-            grace: Duration::from_secs(180),
+            grace: Duration::from_mins(3),
             opens_at_ms: Some(opens_at_ms),
         },
-        session_cap: Duration::from_secs(1_800),
-        queue_token_ttl: Duration::from_secs(86_400),
+        session_cap: Duration::from_mins(30),
+        queue_token_ttl: Duration::from_hours(24),
         settle: Duration::from_secs(5),
         queued_status: 503,
         // A buyer's session may end before the page of the order is read for the last time, and the page's own
@@ -175,9 +175,9 @@ fn box_office(args: &Args, data: &DataDir, provider: SocketAddr) -> anyhow::Resu
 fn payments(data: &DataDir, box_office: SocketAddr) -> anyhow::Result<PaySandboxConfig> {
     let secret = sale::lasting_secret(&data.path().join("payment-secret"))?;
     Ok(PaySandboxConfig {
-        api_key: secret.clone(),
+        api_key: secret.as_str().into(),
         webhook_url: format!("http://{box_office}/webhooks/payments"),
-        webhook_secret: secret,
+        webhook_secret: secret.into(),
         latency: Duration::from_millis(300),
         decline_ratio: 0.0,
         journal: Some(data.path().join("payments.jsonl")),

@@ -43,9 +43,9 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     anyhow::ensure!((0.0..=1.0).contains(&args.decline_ratio), "--decline-ratio must be between 0 and 1");
     let listener = listener::bind(args.listen).await?;
     let sandbox = PaySandbox::open(PaySandboxConfig {
-        api_key: args.provider_key,
+        api_key: args.provider_key.into(),
         webhook_url: args.webhook,
-        webhook_secret: args.webhook_secret,
+        webhook_secret: args.webhook_secret.into(),
         latency: args.latency,
         decline_ratio: args.decline_ratio,
         journal: args.journal,

@@ -61,12 +61,11 @@ impl RoomConfig {
         let name = table.name.unwrap_or_else(|| "main".to_owned());
         let field = |field: &str| format!("room {name}: {field}");
         let room_name = problems.take("rooms", name.parse::<RoomName>());
-        let origin = match table.origin.as_deref() {
-            Some(origin) => problems.take(&field("origin"), parse_origin(origin)),
-            None => {
-                problems.add(field("origin is missing: where is the shop? Such as --origin http://127.0.0.1:3000"));
-                None
-            }
+        let origin = if let Some(origin) = table.origin.as_deref() {
+            problems.take(&field("origin"), parse_origin(origin))
+        } else {
+            problems.add(field("origin is missing: where is the shop? Such as --origin http://127.0.0.1:3000"));
+            None
         };
         let opens_at_ms = table.opens_at.and_then(|text| problems.take(&field("opens_at"), parse_instant(&text)));
         let queued_status = table.queued_status.unwrap_or(503);
@@ -79,12 +78,12 @@ impl RoomConfig {
             rate,
             burst: table.burst.unwrap_or_else(|| default_burst(rate)),
             claim_window: table.claim_window.unwrap_or(Duration::from_secs(90)),
-            session_ttl: table.session_ttl.unwrap_or(Duration::from_secs(600)),
+            session_ttl: table.session_ttl.unwrap_or(Duration::from_mins(10)),
             absent_after: table.absent_after.unwrap_or(Duration::from_secs(45)),
-            grace: table.grace.unwrap_or(Duration::from_secs(300)),
+            grace: table.grace.unwrap_or(Duration::from_mins(5)),
             opens_at_ms,
         };
-        let session_cap = table.session_cap.unwrap_or(Duration::from_secs(7_200));
+        let session_cap = table.session_cap.unwrap_or(Duration::from_hours(2));
         check_policy(&policy, session_cap, &field, problems);
         let paths = if table.paths.is_empty() { vec!["/".to_owned()] } else { table.paths };
         for path in &paths {
@@ -98,7 +97,7 @@ impl RoomConfig {
             origin: origin?,
             policy,
             session_cap,
-            queue_token_ttl: table.queue_token_ttl.unwrap_or(Duration::from_secs(86_400)),
+            queue_token_ttl: table.queue_token_ttl.unwrap_or(Duration::from_hours(24)),
             settle: table.settle.unwrap_or(Duration::from_secs(10)),
             queued_status,
             bypass,

@@ -56,7 +56,7 @@ async fn within_deadline(request: Request, next: Next) -> Answer {
 async fn require_key(State(provider): State<Arc<Provider>>, request: Request, next: Next) -> Answer {
     let presented = request.headers().get(header::AUTHORIZATION).map(http::HeaderValue::as_bytes);
     let presented = presented.and_then(|value| value.strip_prefix(b"Bearer ")).unwrap_or_default();
-    if bool::from(presented.ct_eq(provider.api_key.as_bytes())) {
+    if bool::from(presented.ct_eq(provider.api_key.expose().as_bytes())) {
         Ok(next.run(request).await)
     } else {
         Err(Problem::new(StatusCode::UNAUTHORIZED, "send the API key as Authorization: Bearer …"))

@@ -293,8 +293,8 @@ fn a_bad_setup_is_refused_with_a_cure() {
         PaySandbox::open(config).map_or_else(|error: OpenError| error.to_string(), |_| "it opened".to_owned())
     };
 
-    assert!(refusal(&|config| config.api_key.clear()).contains("API key"));
-    assert!(refusal(&|config| config.webhook_secret.clear()).contains("webhook secret"));
+    assert!(refusal(&|config| config.api_key = "".into()).contains("API key"));
+    assert!(refusal(&|config| config.webhook_secret = "".into()).contains("webhook secret"));
     for url in ["", "/webhooks", "127.0.0.1:1", "https://127.0.0.1/"] {
         assert!(refusal(&|config| url.clone_into(&mut config.webhook_url)).contains("http://127.0.0.1:8081/"), "{url}");
     }
@@ -320,9 +320,9 @@ fn the_setup_hides_its_secrets() {
 
 fn config_for(receiver: SocketAddr) -> PaySandboxConfig {
     PaySandboxConfig {
-        api_key: API_KEY.to_owned(),
+        api_key: API_KEY.into(),
         webhook_url: format!("http://{receiver}/webhooks/payments"),
-        webhook_secret: WEBHOOK_SECRET.to_owned(),
+        webhook_secret: WEBHOOK_SECRET.into(),
         latency: Duration::ZERO,
         decline_ratio: 0.0,
         journal: None,

@@ -14,8 +14,9 @@ use http::{HeaderMap, Request, StatusCode};
 use ring::hmac;
 use serde_json::{Value, json};
 use stanchion::{
-    box_office::{BoxOffice, BoxOfficeConfig, EventConfig, ProviderConfig, Secret, audit::Audit},
+    box_office::{BoxOffice, BoxOfficeConfig, EventConfig, ProviderConfig, audit::Audit},
     clock::{Clock as _, ManualClock, SharedClock, SystemClock},
+    config::Secret,
     listener,
     pay_sandbox::{PaySandbox, PaySandboxConfig},
     shutdown::Shutdown,
@@ -143,9 +144,9 @@ impl Shop {
         let any = "127.0.0.1:0".parse().unwrap();
         let (shop_socket, pay_socket) = (listener::bind(any).await.unwrap(), listener::bind(any).await.unwrap());
         let sandbox = PaySandbox::open(PaySandboxConfig {
-            api_key: "the-key".to_owned(),
+            api_key: "the-key".into(),
             webhook_url: format!("http://{}/webhooks/payments", shop_socket.local_addr().unwrap()),
-            webhook_secret: SECRET.to_owned(),
+            webhook_secret: SECRET.into(),
             latency: Duration::from_millis(50),
             decline_ratio,
             journal: None,

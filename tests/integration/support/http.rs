@@ -37,8 +37,8 @@ impl Answer {
     /// The value that an answer's `Set-Cookie` gives to the cookie `name`.
     pub fn cookie(&self, name: &str) -> Option<String> {
         let lines = self.headers.get_all(http::header::SET_COOKIE).iter().map(|line| line.to_str().unwrap());
-        let pairs = lines.filter_map(|line| line.split(';').next()?.split_once('='));
-        pairs.filter(|(key, _)| *key == name).last().map(|(_, value)| value.to_owned())
+        let mut pairs = lines.filter_map(|line| line.split(';').next()?.split_once('='));
+        pairs.rfind(|(key, _)| *key == name).map(|(_, value)| value.to_owned())
     }
 }
 

@@ -34,8 +34,6 @@ pub struct Demo {
     pub admin: String,
     /// The box office itself.
     pub box_office: String,
-    /// What the demo printed as its admin token.
-    pub admin_token: String,
 }
 
 impl Demo {
@@ -68,13 +66,8 @@ impl Demo {
             shop: origin(word("shop")),
             admin: origin(word("admin ")),
             box_office: origin(word("box office")),
-            admin_token: word("admin token"),
             child,
         }
-    }
-
-    pub fn pid(&self) -> u32 {
-        self.child.id()
     }
 
     /// SIGKILL, as a power cut would.

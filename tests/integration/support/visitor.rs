@@ -22,7 +22,6 @@ pub struct Visitor {
 #[derive(Debug)]
 pub struct Answer {
     pub status: StatusCode,
-    pub headers: HeaderMap,
     pub body: String,
 }
 
@@ -84,7 +83,7 @@ impl Visitor {
         let (head, body) =
             tokio::time::timeout(DEADLINE, exchange).await.unwrap_or_else(|_| panic!("{path}: no answer"));
         self.keep_cookies(&head.headers);
-        Answer { status: head.status, headers: head.headers, body: String::from_utf8_lossy(&body).into_owned() }
+        Answer { status: head.status, body: String::from_utf8_lossy(&body).into_owned() }
     }
 
     /// Polls until `done` says so, or fails after the deadline with the last answer.
