@@ -50,7 +50,8 @@ struct Waited {
 
 impl Waited {
     fn of(record: &Record, ahead_ms: i64) -> Option<Self> {
-        let score = *record.scores.first()?;
+        // The place in force when the call came; that a place was moved is for another guarantee to say.
+        let score = *record.scores.last()?;
         let called_ms = record.sessions.first().filter(|session| !session.approximate).map(|session| session.called_ms);
         if called_ms.is_none() && !record.sessions.is_empty() {
             return None;
