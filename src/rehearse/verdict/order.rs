@@ -16,6 +16,8 @@ pub(super) fn overtaking(records: &[Record]) -> Row {
     let ahead_ms = server_ahead_ms(records);
     let (waited, late): (Vec<&Record>, Vec<&Record>) =
         records.iter().filter(|record| !record.direct).partition(|record| record.late_ms <= PUNCTUAL_MS);
+    // Whose place was moved cannot be compared; that it was is for G4 and G5 to say.
+    let (waited, moved): (Vec<&Record>, Vec<&Record>) = waited.into_iter().partition(|record| record.scores.len() < 2);
     let mut line: Vec<Waited> = waited.into_iter().filter_map(|record| Waited::of(record, ahead_ms)).collect();
     line.sort_unstable_by_key(|waited| waited.score);
     let called = line.iter().filter(|waited| waited.called_ms.is_some()).count();
@@ -36,6 +38,9 @@ pub(super) fn overtaking(records: &[Record]) -> Row {
     if overtaken > 0 {
         detail.push(format!("by {longest_ms} ms at most"));
     }
+    if !moved.is_empty() {
+        detail.push(format!("{} left out, who have several scores", moved.len()));
+    }
     if !late.is_empty() {
         detail.push(format!("{} left out, whom we let ask late", late.len()));
     }
@@ -50,8 +55,7 @@ struct Waited {
 
 impl Waited {
     fn of(record: &Record, ahead_ms: i64) -> Option<Self> {
-        // The place in force when the call came; that a place was moved is for another guarantee to say.
-        let score = *record.scores.last()?;
+        let score = *record.scores.first()?;
         let called_ms = record.sessions.first().filter(|session| !session.approximate).map(|session| session.called_ms);
         if called_ms.is_none() && !record.sessions.is_empty() {
             return None;
