@@ -16,6 +16,8 @@ pub(super) fn overtaking(records: &[Record]) -> Row {
     let ahead_ms = server_ahead_ms(records);
     let (waited, late): (Vec<&Record>, Vec<&Record>) =
         records.iter().filter(|record| !record.direct).partition(|record| record.late_ms <= PUNCTUAL_MS);
+    // Whose place was moved cannot be compared; that it was is for G4 and G5 to say.
+    let (waited, moved): (Vec<&Record>, Vec<&Record>) = waited.into_iter().partition(|record| record.scores.len() < 2);
     let mut line: Vec<Waited> = waited.into_iter().filter_map(|record| Waited::of(record, ahead_ms)).collect();
     line.sort_unstable_by_key(|waited| waited.score);
     let called = line.iter().filter(|waited| waited.called_ms.is_some()).count();
@@ -35,6 +37,9 @@ pub(super) fn overtaking(records: &[Record]) -> Row {
     let mut detail = vec![format!("{overtaken} overtaken, {called} called from the line")];
     if overtaken > 0 {
         detail.push(format!("by {longest_ms} ms at most"));
+    }
+    if !moved.is_empty() {
+        detail.push(format!("{} left out, who have several scores", moved.len()));
     }
     if !late.is_empty() {
         detail.push(format!("{} left out, whom we let ask late", late.len()));

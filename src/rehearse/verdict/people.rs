@@ -20,11 +20,15 @@ pub(super) fn one_place(records: &[Record]) -> Row {
     if tempting.is_empty() {
         return Row::not_checked("G4", ONE_PLACE, "nobody with five tabs or endless reloads had a place");
     }
-    let twice = tempting
-        .iter()
-        .filter(|record| record.subs.len() > 1 || record.scores.len() > 1 || record.sessions.len() > 1)
-        .count();
-    Row::new("G4", ONE_PLACE, twice == 0, format!("{twice} of {} have more than one", tempting.len()))
+    let twice = |count: fn(&Record) -> usize| tempting.iter().filter(|record| count(record) > 1).count();
+    let places = twice(|record| record.subs.len());
+    let scores = twice(|record| record.scores.len());
+    let sessions = twice(|record| record.sessions.len());
+    let detail = format!(
+        "of {}, {places} are several visitors, {scores} have several scores, {sessions} several sessions",
+        tempting.len()
+    );
+    Row::new("G4", ONE_PLACE, places + scores + sessions == 0, detail)
 }
 
 /// Whoever asked as told keeps what they have.
@@ -37,11 +41,16 @@ pub(super) fn lost(records: &[Record]) -> Row {
     let late =
         records.iter().filter(|record| record.outcome == Outcome::LostPlace && record.late_ms > PUNCTUAL_MS).count();
     let sessions: u32 = records.iter().map(|record| record.cut_short).sum();
-    let mut detail = vec![format!("{places} places lost, {sessions} sessions cut short")];
+    // Whoever did not have to come back keeps the first score; a later one is a place further back.
+    let moved = records
+        .iter()
+        .filter(|record| record.returns == 0 && record.scores.iter().max() > record.scores.first())
+        .count();
+    let mut detail = vec![format!("{places} places lost, {moved} moved back, {sessions} sessions cut short")];
     if late > 0 {
         detail.push(format!("{late} left out, whom we let ask late"));
     }
-    Row::new("G5", LOST, places == 0 && sessions == 0, detail.join("; "))
+    Row::new("G5", LOST, places + moved == 0 && sessions == 0, detail.join("; "))
 }
 
 /// Addresses asked for, redirected to, and named in status documents.

@@ -175,6 +175,8 @@ fn a_second_place_is_noticed() {
 fn a_lost_place_and_a_session_cut_short_are_noticed() {
     let place = |evidence: &mut Evidence| evidence.records[10].outcome = Outcome::LostPlace;
     assert_eq!(broken(place), ["G5 no place and no session lost"]);
+    let moved_back = |evidence: &mut Evidence| evidence.records[10].scores.push(100);
+    assert_eq!(broken(moved_back), ["G5 no place and no session lost"]);
     let session = |evidence: &mut Evidence| evidence.records[2].cut_short = 1;
     assert_eq!(broken(session), ["G5 no place and no session lost"]);
 }
