@@ -20,7 +20,7 @@ if mode() ~= OPEN or now_ms < state.settle_until_ms or most < 1 then
 end
 
 local called, skipped, budget = 0, 0, 4 * most + 200
-local deadline, note = text(now_ms + state.claim_ms), text(now_ms)
+local deadline = text(now_ms + state.claim_ms)
 
 local function write(command, key, values)
   if #values > 0 then
@@ -49,8 +49,8 @@ while called < most and budget > 0 do
       table.insert(gone, visitor)
       table.insert(deadlines, deadline)
       table.insert(deadlines, visitor)
-      table.insert(notes, 'at:' .. visitor)
-      table.insert(notes, note)
+      table.insert(notes, 'of:' .. visitor)
+      table.insert(notes, text(score) .. ' ' .. text(now_ms))
       called = called + 1
       set('watermark', math.max(state.watermark, score))
     end

@@ -17,36 +17,36 @@ local function wait_ms()
   return math.min(LONGEST_WAIT_MS, math.ceil((1 - tokens('entry')) / state.rate * 1000))
 end
 
-local function claim(place)
+local function claim(deadline)
+  local score_called, called_ms = note_of(visitor)
   if tokens('entry') >= 1 then
-    local called_ms = tonumber(redis.call('HGET', STATE, 'at:' .. visitor)) or now_ms
     redis.call('ZREM', CALLED, visitor)
-    return admit(visitor, called_ms)
+    return admit(visitor, score_called, called_ms or now_ms)
   end
   -- They came in time and the rate holds them back: that must not cost them the slot.
   local wait = wait_ms()
-  local deadline = math.max(place[2], now_ms + wait + state.claim_ms)
+  deadline = math.max(deadline, now_ms + wait + state.claim_ms)
   redis.call('ZADD', CALLED, text(deadline), visitor)
-  return { P_CALLED, deadline, wait, 0, 0 }
+  return place(P_CALLED, score_called, deadline, wait)
 end
 
 local function answer()
   local waiting, aside = line_score(visitor)
   if waiting then
     mark_seen(visitor, waiting, aside)
-    return { P_WAITING, waiting, 0, 0, 0 }
+    return place(P_WAITING, waiting)
   end
-  local place, ended = slot_of(visitor)
-  if place and place[1] == P_CALLED then
-    return claim(place)
-  elseif place then
-    return place
+  local slot, ended = slot_of(visitor)
+  if slot and slot[1] == P_CALLED then
+    return claim(slot[3])
+  elseif slot then
+    return slot
   elseif score and not ended then
     return restore(visitor, score, issued_ms)
   end
-  return { P_NONE, 0, 0, 0, 0 }
+  return place(P_NONE)
 end
 
-local place = answer()
+local reply = answer()
 save()
-return place
+return reply

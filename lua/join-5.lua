@@ -23,14 +23,16 @@ end
 
 local function newcomer(visitor, may_enter)
   if mode() ~= OPEN and mode() ~= PAUSED then
-    return { P_NOT_OPEN, mode(), 0, 0, 0 }
+    return place(P_NOT_OPEN, mode())
   end
+  local score = math.max(now_us, state.last_score + 1)
   if may_pass(may_enter) then
     take('call', 1)
     add('called_total', 1)
-    return admit(visitor, now_ms)
+    set('last_score', score)
+    return admit(visitor, score, now_ms)
   end
-  return enter_line(visitor, math.max(now_us, state.last_score + 1))
+  return enter_line(visitor, score)
 end
 
 local reply = {}
@@ -38,20 +40,20 @@ for i = 1, #ARGV, 4 do
   local visitor, score, issued_ms, may_enter = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), ARGV[i + 3] == '1'
   local waiting = line_score(visitor)
   if waiting then
-    append(reply, { P_WAITING, waiting, 0, 0, 0 })
+    append(reply, place(P_WAITING, waiting))
   else
     -- Not before: whoever reloads the waiting page costs one look at the line.
     loaded = loaded or load_state()
     if not loaded then
       return NOT_CONFIGURED
     end
-    local place, ended = slot_of(visitor)
-    if place then
-      append(reply, place)
+    local slot, ended = slot_of(visitor)
+    if slot then
+      append(reply, slot)
     elseif not score then
       append(reply, newcomer(visitor, may_enter))
     elseif ended then
-      append(reply, { P_NONE, 0, 0, 0, 0 })
+      append(reply, place(P_NONE))
     else
       append(reply, restore(visitor, score, issued_ms))
     end

@@ -3,12 +3,12 @@
 --   A member of the line who was absent when their turn came is set aside: their score is lowered by 2^53, which
 --   puts them before 0, in order, where `call` need not look at them again. Being seen takes them back.
 -- KEYS: KEYS[1] line (visitor -> score), KEYS[2] seen (visitor -> last seen, ms), KEYS[3] called (visitor -> claim
---   deadline, ms), KEYS[4] inside (visitor -> session's end, ms), KEYS[5] state (hash; `at:<visitor>` holds when a
---   called or admitted visitor was called and let in, ms)
+--   deadline, ms), KEYS[4] inside (visitor -> session's end, ms), KEYS[5] state (hash; `of:<visitor>` holds
+--   the score of a called or admitted visitor, when they were called and when they were let in, ms)
 -- ARGV: none of its own
--- Reply: none of its own. Every script replies -1 when the room has no state. A place is five integers:
---   0 none | 1 waiting, score | 2 called, deadline ms, wait ms | 3 inside, end ms, called ms, admitted ms, fresh |
---   4 not open, mode; unused ones are 0. Modes: 0 scheduled, 1 open, 2 paused, 3 sold out, 4 closed.
+-- Reply: none of its own. Every script replies -1 when the room has no state. A place is six integers:
+--   0 none | 1 waiting, score | 2 called, score, deadline ms, wait ms | 3 inside, score, end ms, called ms, admitted ms,
+--   fresh | 4 not open, mode; unused ones are 0. Modes: 0 scheduled, 1 open, 2 paused, 3 sold out, 4 closed.
 
 local LINE, SEEN, CALLED, INSIDE, STATE = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local NOT_CONFIGURED = -1
@@ -122,10 +122,23 @@ local function drop(key, visitors)
   end
   local notes = {}
   for i, visitor in ipairs(visitors) do
-    notes[i] = 'at:' .. visitor
+    notes[i] = 'of:' .. visitor
   end
   redis.call('ZREM', key, unpack(visitors))
   redis.call('HDEL', STATE, unpack(notes))
+end
+
+local function place(code, ...)
+  local numbers = { ... }
+  return { code, numbers[1] or 0, numbers[2] or 0, numbers[3] or 0, numbers[4] or 0, numbers[5] or 0 }
+end
+
+-- What is noted of a called or admitted visitor: score, when called, when let in. Nothing is noted of a session that
+-- came back after a loss.
+local function note_of(visitor)
+  local note = redis.call('HGET', STATE, 'of:' .. visitor) or ''
+  local score, called_ms, admitted_ms = string.match(note, '^(%d+) (%d+) ?(%d*)$')
+  return tonumber(score) or 0, tonumber(called_ms), tonumber(admitted_ms or '')
 end
 
 local function claim_ends(deadline)
@@ -176,10 +189,9 @@ local function leave_line(visitor)
 end
 
 local function inside_place(visitor, ends)
-  local called_ms, admitted_ms = string.match(redis.call('HGET', STATE, 'at:' .. visitor) or '', '^(%d+) (%d+)$')
-  -- Nothing is noted of a session that came back after a loss.
-  admitted_ms = tonumber(admitted_ms) or ends - state.session_ms
-  return { P_INSIDE, ends, tonumber(called_ms) or admitted_ms, admitted_ms, 0 }
+  local score, called_ms, admitted_ms = note_of(visitor)
+  admitted_ms = admitted_ms or ends - state.session_ms
+  return place(P_INSIDE, score, ends, called_ms or admitted_ms, admitted_ms, 0)
 end
 
 -- The place of a visitor who is called or inside, else nil. One that ended is dropped here, and the second value says so.
@@ -188,7 +200,7 @@ local function slot_of(visitor)
   if deadline then
     deadline = claim_ends(deadline)
     if deadline > now_ms then
-      return { P_CALLED, deadline, 0, 0, 0 }
+      return place(P_CALLED, note_of(visitor), deadline)
     end
     drop(CALLED, { visitor })
     add('no_shows_total', 1)
@@ -205,13 +217,13 @@ local function slot_of(visitor)
 end
 
 -- Lets a visitor in now.
-local function admit(visitor, called_ms)
+local function admit(visitor, score, called_ms)
   local ends = now_ms + state.session_ms
   take('entry', 1)
   redis.call('ZADD', INSIDE, text(ends), visitor)
-  redis.call('HSET', STATE, 'at:' .. visitor, text(called_ms) .. ' ' .. text(now_ms))
+  redis.call('HSET', STATE, 'of:' .. visitor, table.concat({ text(score), text(called_ms), text(now_ms) }, ' '))
   add('admitted_total', 1)
-  return { P_INSIDE, ends, called_ms, now_ms, 1 }
+  return place(P_INSIDE, score, ends, called_ms, now_ms, 1)
 end
 
 local function enter_line(visitor, score)
@@ -219,18 +231,18 @@ local function enter_line(visitor, score)
   redis.call('ZADD', SEEN, text(now_ms), visitor)
   set('last_score', math.max(state.last_score, score))
   add('joined_total', 1)
-  return { P_WAITING, score, 0, 0, 0 }
+  return place(P_WAITING, score)
 end
 
 -- Gives back the place a token proves to someone the room does not know. A token from before the present history is
 -- believed for one grace after that history began; with a later one the place was given up.
 local function restore(visitor, score, issued_ms)
   if mode() ~= OPEN and mode() ~= PAUSED then
-    return { P_NOT_OPEN, mode(), 0, 0, 0 }
+    return place(P_NOT_OPEN, mode())
   end
   local of_lost_history = issued_ms < state.since_ms and now_ms < state.since_ms + state.grace_ms
   if not of_lost_history or score <= 0 or score >= ASIDE then
-    return { P_NONE, 0, 0, 0, 0 }
+    return place(P_NONE)
   end
   -- Only scores that different nodes minted without the store can be equal.
   while redis.call('ZCOUNT', LINE, text(score), text(score)) > 0 do
@@ -239,9 +251,9 @@ local function restore(visitor, score, issued_ms)
   return enter_line(visitor, score)
 end
 
-local function append(reply, place)
-  for i = 1, 5 do
-    reply[#reply + 1] = place[i]
+local function append(reply, numbers)
+  for i = 1, #numbers do
+    reply[#reply + 1] = numbers[i]
   end
 end
 

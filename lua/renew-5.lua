@@ -14,11 +14,11 @@ local renewed = math.min(now_ms + tonumber(ARGV[4]), tonumber(ARGV[5]))
 local ends = tonumber(redis.call('ZSCORE', INSIDE, visitor))
 if ends and ends <= now_ms then
   drop(INSIDE, { visitor })
-  return { P_NONE, 0, 0, 0, 0 }
+  return place(P_NONE)
 end
 if not ends then
   if issued_ms >= state.since_ms or token_ends <= now_ms then
-    return { P_NONE, 0, 0, 0, 0 }
+    return place(P_NONE)
   end
   -- Their queue token may have brought them back into the line already: one visitor, one place (G4).
   leave_line(visitor)

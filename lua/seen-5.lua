@@ -12,13 +12,13 @@ for i = 1, #ARGV, 3 do
   local waiting, aside = line_score(visitor)
   if waiting then
     mark_seen(visitor, waiting, aside)
-    append(reply, { P_WAITING, waiting, 0, 0, 0 })
+    append(reply, place(P_WAITING, waiting))
   else
-    local place, ended = slot_of(visitor)
-    if not place and ended then
-      place = { P_NONE, 0, 0, 0, 0 }
+    local slot, ended = slot_of(visitor)
+    if not slot and ended then
+      slot = place(P_NONE)
     end
-    append(reply, place or restore(visitor, score, issued_ms))
+    append(reply, slot or restore(visitor, score, issued_ms))
   end
 end
 save()

@@ -7,7 +7,7 @@ use std::{
 
 use super::LiveRoom;
 use crate::{
-    queue::{Mode, Place, Score, VisitorId},
+    queue::{Mode, Place, VisitorId},
     tokens::{Claims, TokenType},
 };
 
@@ -33,8 +33,8 @@ const TELL_AGAIN_MS: u64 = 2_000;
 impl LiveRoom {
     /// The claims of a session that the store granted; `None` for any other place, and for a session whose release
     /// is still on its way to the store.
-    pub(super) fn session_claims(&self, visitor: VisitorId, score: Option<Score>, place: Place) -> Option<Claims> {
-        let Place::Inside { expires_ms, called_ms, admitted_ms, fresh } = place else { return None };
+    pub(super) fn session_claims(&self, visitor: VisitorId, place: Place) -> Option<Claims> {
+        let Place::Inside { score, expires_ms, called_ms, admitted_ms, fresh } = place else { return None };
         if fresh {
             self.released.remove(visitor);
         } else if self.released.contains(visitor, self.now_ms()) {
@@ -44,7 +44,7 @@ impl LiveRoom {
             typ: TokenType::Session,
             room: self.name().clone(),
             sub: visitor,
-            score: score.unwrap_or(Score(called_ms.saturating_mul(1_000))),
+            score,
             iat: admitted_ms / 1_000,
             // Rounded down: the token ends before the slot goes to someone else.
             exp: expires_ms / 1_000,

@@ -118,7 +118,7 @@ impl LiveRoom {
             Place::Waiting { score } if score == claims.score => Turn::held(Standing::Waiting, claims),
             Place::Waiting { score } => Turn::given(Standing::Waiting, self.queue_claims(claims.sub, score)),
             Place::Called { wait_ms, .. } => Turn::held(Standing::Called { wait_ms }, claims),
-            Place::Inside { .. } => match self.session_claims(claims.sub, Some(claims.score), place) {
+            Place::Inside { .. } => match self.session_claims(claims.sub, place) {
                 Some(session) => Turn::let_in(session, Some(claims)),
                 None => Turn::held(Standing::Expired, claims),
             },
@@ -140,7 +140,7 @@ impl LiveRoom {
         }
         let score = promise.as_ref().map(|claims| claims.score).filter(|score| *score != NO_SCORE);
         match self.join(visitor, score, may_enter).await {
-            Some(place @ Place::Inside { .. }) => match self.session_claims(visitor, score, place) {
+            Some(place @ Place::Inside { .. }) => match self.session_claims(visitor, place) {
                 Some(session) => Turn::let_in(session, promise),
                 None => self.promise(visitor, promise, arrived),
             },
@@ -152,10 +152,8 @@ impl LiveRoom {
                 self.until_seen(score).await;
                 Turn::given(Standing::Waiting, claims)
             }
-            Some(Place::Called { wait_ms, .. }) => {
-                // An earlier join's answer was lost. From here on the visitor claims, which takes a score that counts.
-                let watermark = self.view().snapshot.watermark;
-                let score = score.map_or(watermark, |score| score.min(watermark));
+            // Another tab joined before, or an earlier join's answer was lost.
+            Some(Place::Called { score, wait_ms, .. }) => {
                 Turn::given(Standing::Called { wait_ms }, self.queue_claims(visitor, score))
             }
             Some(Place::NotOpen(Mode::Scheduled)) => self.promise(visitor, promise, NO_SCORE),

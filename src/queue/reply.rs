@@ -7,7 +7,7 @@ use crate::store::{Script, StoreError, Value};
 pub(super) const NOT_CONFIGURED: Value = Value::Int(-1);
 
 /// How many integers make a place.
-const PLACE: usize = 5;
+const PLACE: usize = 6;
 
 /// A reply that is read from front to back.
 pub(super) struct Reply {
@@ -71,14 +71,15 @@ impl Reply {
         mode_of(code).ok_or_else(|| self.unexpected("a mode nobody knows"))
     }
 
-    /// The next five values, a place.
+    /// The next six values, a place.
     pub(super) fn place(&mut self) -> Result<Place, StoreError> {
-        let [code, a, b, c, d] = self.place_numbers()?;
+        let [code, a, b, c, d, e] = self.place_numbers()?;
+        let score = Score(a);
         match code {
             0 => Ok(Place::None),
-            1 => Ok(Place::Waiting { score: Score(a) }),
-            2 => Ok(Place::Called { deadline_ms: a, wait_ms: b }),
-            3 => Ok(Place::Inside { expires_ms: a, called_ms: b, admitted_ms: c, fresh: d == 1 }),
+            1 => Ok(Place::Waiting { score }),
+            2 => Ok(Place::Called { score, deadline_ms: b, wait_ms: c }),
+            3 => Ok(Place::Inside { score, expires_ms: b, called_ms: c, admitted_ms: d, fresh: e == 1 }),
             4 => mode_of(a).map(Place::NotOpen).ok_or_else(|| self.unexpected("a mode nobody knows")),
             _ => Err(self.unexpected("a place nobody knows")),
         }

@@ -153,6 +153,8 @@ pub enum Place {
     },
     /// At the front: the slot is theirs until the deadline.
     Called {
+        /// The order they had in the line.
+        score: Score,
         /// When the slot goes to the next.
         deadline_ms: u64,
         /// Zero, or how long until the rate lets them in (a claim came before its turn).
@@ -160,6 +162,8 @@ pub enum Place {
     },
     /// Admitted.
     Inside {
+        /// The order they had in the line; zero for a session that came back after the store lost its data.
+        score: Score,
         /// When the session ends unless renewed.
         expires_ms: u64,
         /// When they were called; equals `admitted_ms` for direct entry. Approximate when `fresh` is false.

@@ -90,10 +90,8 @@ async fn a_place_given_up_by_absence_is_told_and_joined_anew_behind_the_others()
 #[tokio::test]
 async fn before_the_opening_everybody_waits_for_it_and_then_comes_in_by_polling() {
     on_both(async |engine| {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        let opens_at_ms = u64::try_from(now.as_millis()).unwrap() + 1_500;
         let house = House::on(engine, keyring(), |config| {
-            config.policy.opens_at_ms = Some(opens_at_ms);
+            config.policy.opens_at_ms = Some(now_ms() + 1_500);
             config.policy.capacity = 1;
         })
         .await;
@@ -111,6 +109,38 @@ async fn before_the_opening_everybody_waits_for_it_and_then_comes_in_by_polling(
         ann.until("admitted").await;
         let status = ben_waits.await;
         assert_eq!(status["position"], 1);
+    })
+    .await;
+}
+
+/// G4: a tab that slept since before the opening comes back when its visitor is called already, with a cookie that
+/// says nothing of the order.
+#[tokio::test]
+async fn a_tab_left_behind_at_the_opening_keeps_its_visitors_order() {
+    on_both(async |engine| {
+        let house = House::on(engine, keyring(), |config| {
+            config.policy.opens_at_ms = Some(now_ms() + 1_000);
+            config.policy.capacity = 2;
+        })
+        .await;
+        let mut crowd = [(); 4].map(|()| house.browser());
+        for visitor in &mut crowd {
+            visitor.open("/shop").await;
+        }
+        let [ann, abe, ben, cat] = &mut crowd;
+        let mut left_behind = ben.clone();
+        for (visitor, state) in
+            [(&mut *ann, "admitted"), (&mut *abe, "admitted"), (&mut *ben, "waiting"), (cat, "waiting")]
+        {
+            visitor.until(state).await;
+        }
+        for buyer in [ann, abe] {
+            buyer.open("/done").await;
+        }
+        eventually("the two who wait to be called", async || (house.figure("called").await == 2).then_some(())).await;
+        left_behind.until("admitted").await;
+        let (before, after) = (ben.claims("stanchion_q_main"), left_behind.claims("stanchion_s_main"));
+        assert_eq!((&before["sub"], &before["score"]), (&after["sub"], &after["score"]));
     })
     .await;
 }
@@ -145,4 +175,8 @@ async fn paused_sold_out_and_closed_rooms_say_so_and_let_nobody_in() {
         ben.until("admitted").await;
     })
     .await;
+}
+
+fn now_ms() -> u64 {
+    u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
 }

@@ -39,14 +39,16 @@ async fn a_claim_lets_in_once_and_tells_when(world: World) {
     assert_eq!(world.claim(visitor(1)).await, Place::Waiting { score: waiting });
     let called_ms = world.now_ms();
     world.queue.call(1).await.unwrap();
-    assert_eq!(world.look(visitor(1)).await, Place::Called { deadline_ms: called_ms + 30_000, wait_ms: 0 });
+    let called = Place::Called { score: waiting, deadline_ms: called_ms + 30_000, wait_ms: 0 };
+    assert_eq!(world.look(visitor(1)).await, called);
 
     // A policy that changes meanwhile changes neither what was promised nor what is told.
     let shorter = Policy { claim_window: Duration::from_secs(5), ..policy() };
     world.queue.configure(&shorter, Duration::ZERO).await.unwrap();
     world.pass(Duration::from_secs(20)).await;
     let admitted_ms = world.now_ms();
-    let inside = |fresh| Place::Inside { expires_ms: admitted_ms + 600_000, called_ms, admitted_ms, fresh };
+    let expires_ms = admitted_ms + 600_000;
+    let inside = |fresh| Place::Inside { score: waiting, expires_ms, called_ms, admitted_ms, fresh };
     assert_eq!(world.claim(visitor(1)).await, inside(true));
     world.pass(Duration::from_secs(1)).await;
     assert_eq!(world.claim(visitor(1)).await, inside(false), "a retry of a claim whose answer was lost");
@@ -146,7 +148,7 @@ async fn a_claim_the_rate_holds_back_keeps_its_slot(world: World) {
         for visitor in &crowd {
             match world.claim(*visitor).await {
                 Place::Inside { .. } => admitted += 1,
-                Place::Called { deadline_ms, wait_ms } => {
+                Place::Called { deadline_ms, wait_ms, .. } => {
                     assert!((1..=2_000).contains(&wait_ms), "{wait_ms}");
                     assert!(deadline_ms >= world.now_ms() + wait_ms + 30_000);
                 }

@@ -80,9 +80,13 @@ async fn an_idle_room_lets_straight_in_until_it_is_full(world: World) {
     let now_ms = world.now_ms();
     let place = world.arrive(visitor(1), None, true).await;
     let expires_ms = now_ms + 600_000;
-    assert_eq!(place, Place::Inside { expires_ms, called_ms: now_ms, admitted_ms: now_ms, fresh: true });
+    // Their order is that of their arrival, whether they waited or not.
+    let Place::Inside { score: arrived, .. } = place else { panic!("{place:?}") };
+    assert_eq!(arrived.0 / 1_000, now_ms);
+    let inside = Place::Inside { score: arrived, expires_ms, called_ms: now_ms, admitted_ms: now_ms, fresh: true };
+    assert_eq!(place, inside);
     assert!(is_inside(world.arrive(visitor(2), None, true).await));
-    score(world.arrive(visitor(3), None, true).await);
+    assert!(score(world.arrive(visitor(3), None, true).await) > arrived);
     let now = world.snapshot().await;
     assert_eq!((now.line, now.inside, now.admitted_total), (1, 2, 2));
 }

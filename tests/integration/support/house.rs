@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
@@ -226,6 +227,12 @@ impl Browser {
                 self.cookies.insert(name.to_owned(), value.to_owned());
             }
         }
+    }
+
+    /// What the token in a cookie says.
+    pub fn claims(&self, cookie: &str) -> serde_json::Value {
+        let payload = self.cookies[cookie].split('.').nth(1).unwrap();
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).unwrap()).unwrap()
     }
 
     /// Whether the jar holds a session.
