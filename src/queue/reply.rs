@@ -73,14 +73,20 @@ impl Reply {
 
     /// The next six values, a place.
     pub(super) fn place(&mut self) -> Result<Place, StoreError> {
-        let [code, a, b, c, d, e] = self.place_numbers()?;
-        let score = Score(a);
+        let [code, first, ends_or_deadline, third, admitted_ms, fresh] = self.place_numbers()?;
+        let score = Score(first);
         match code {
             0 => Ok(Place::None),
             1 => Ok(Place::Waiting { score }),
-            2 => Ok(Place::Called { score, deadline_ms: b, wait_ms: c }),
-            3 => Ok(Place::Inside { score, expires_ms: b, called_ms: c, admitted_ms: d, fresh: e == 1 }),
-            4 => mode_of(a).map(Place::NotOpen).ok_or_else(|| self.unexpected("a mode nobody knows")),
+            2 => Ok(Place::Called { score, deadline_ms: ends_or_deadline, wait_ms: third }),
+            3 => Ok(Place::Inside {
+                score,
+                expires_ms: ends_or_deadline,
+                called_ms: third,
+                admitted_ms,
+                fresh: fresh == 1,
+            }),
+            4 => mode_of(first).map(Place::NotOpen).ok_or_else(|| self.unexpected("a mode nobody knows")),
             _ => Err(self.unexpected("a place nobody knows")),
         }
     }

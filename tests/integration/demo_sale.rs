@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use http::Method;
 use serde_json::{Value, json};
 
 use crate::support::{
+    browser::Browser,
     program::{Demo, stanchion},
     redis_server::RedisServer,
-    visitor::Visitor,
 };
 
 const SEATS: u64 = 60;
@@ -28,7 +29,7 @@ fn rehearse(demo: &Demo, dir: &Path, more: &[&str]) -> Value {
 }
 
 async fn audit(demo: &Demo) -> Value {
-    Visitor::new(&demo.admin).get("/events/demo/audit").await.json()
+    Browser::at(&demo.admin).call(Method::GET, "/events/demo/audit").await.json()
 }
 
 fn sale_args() -> [&'static str; 10] {
@@ -73,20 +74,20 @@ async fn a_killed_demo_forgets_no_place_no_session_and_no_sale() {
     let demo = Demo::start(data.path(), &args);
     let (shop, admin) = (demo.shop.clone(), demo.admin.clone());
 
-    let mut inside = [Visitor::new(&shop), Visitor::new(&shop)];
+    let mut inside = [Browser::at(&shop), Browser::at(&shop)];
     for visitor in &mut inside {
         assert_eq!(enter(visitor).await, 200);
     }
-    let mut waiting: Vec<Visitor> = (0..5).map(|_| Visitor::new(&shop)).collect();
+    let mut waiting: Vec<Browser> = (0..5).map(|_| Browser::at(&shop)).collect();
     for visitor in &mut waiting {
-        assert_eq!(visitor.navigate("/events/demo").await.status, 503);
+        assert_eq!(visitor.open("/events/demo").await.status, 503);
     }
     let scores: Vec<u64> = waiting.iter().map(score).collect();
     assert!(scores.is_sorted_by(|earlier, later| earlier < later), "{scores:?}");
     let [first, second] = &mut inside;
     let sold = buy(first, "A1").await;
     // Asked behind the gateway's back: through it, the confirmed answer would end the buyer's session.
-    Visitor::new(&demo.box_office).poll(&sold, |answer| answer.json()["status"] == "confirmed").await;
+    Browser::at(&demo.box_office).until_json(&sold, |order| order["status"] == "confirmed").await;
     let pending = buy(second, "A2").await;
     // The order's answer above is durable; whether it was paid yet is for the restart to find out.
     demo.kill();
@@ -94,26 +95,25 @@ async fn a_killed_demo_forgets_no_place_no_session_and_no_sale() {
     let strip = |url: &str| url.strip_prefix("http://").unwrap().to_owned();
     let demo = Demo::start_on(&strip(&shop), &strip(&admin), data.path(), &args);
     for visitor in &mut inside {
-        assert!(visitor.cookie("stanchion_s_main").is_some());
-        let event = visitor.get("/events/demo").await;
+        assert!(visitor.has_session());
+        let event = visitor.call(Method::GET, "/events/demo").await;
         assert_eq!(event.status, 200, "a session survives the crash: {event:?}");
     }
-    let mut box_office = Visitor::new(&demo.box_office);
-    let confirmed = box_office.poll(&pending, |answer| answer.json()["status"] == "confirmed").await;
-    assert_eq!(confirmed.json()["seats"], json!(["A2"]));
+    let mut box_office = Browser::at(&demo.box_office);
+    let confirmed = box_office.until_json(&pending, |order| order["status"] == "confirmed").await;
+    assert_eq!(confirmed["seats"], json!(["A2"]));
 
     // The last in line comes back first, and still is the last.
     for visitor in waiting.iter_mut().rev() {
-        let status = visitor.get("/__room/main/status").await.json();
+        let status = visitor.status().await;
         assert_eq!(status["state"], "waiting", "{status}");
     }
     assert_eq!(waiting.iter().map(score).collect::<Vec<_>>(), scores);
     for (index, visitor) in waiting.iter_mut().enumerate() {
-        let back = |status: &Value| status["position"] == index + 1;
-        visitor.poll("/__room/main/status", |answer| back(&answer.json())).await;
+        visitor.until_json("/__room/main/status", |status| status["position"] == index + 1).await;
     }
 
-    let seats = box_office.get("/events/demo").await.json();
+    let seats = box_office.call(Method::GET, "/events/demo").await.json();
     for seat in &seats["seats"]["map"].as_array().unwrap()[..2] {
         assert_eq!(seat["state"], "sold", "{seat}");
     }
@@ -121,21 +121,21 @@ async fn a_killed_demo_forgets_no_place_no_session_and_no_sale() {
     assert_eq!((&audit["sold"], &audit["g9_money"]), (&json!(2), &json!(true)), "{audit}");
 }
 
-fn score(visitor: &Visitor) -> u64 {
+fn score(visitor: &Browser) -> u64 {
     visitor.claims("stanchion_q_main")["score"].as_u64().unwrap()
 }
 
 /// Goes to the shop until let in.
-async fn enter(visitor: &mut Visitor) -> u16 {
-    visitor.navigate("/events/demo").await;
-    if visitor.cookie("stanchion_s_main").is_none() {
-        visitor.poll("/__room/main/status", |answer| answer.json()["state"] == "admitted").await;
+async fn enter(visitor: &mut Browser) -> u16 {
+    visitor.open("/events/demo").await;
+    if !visitor.has_session() {
+        visitor.until("admitted").await;
     }
-    visitor.navigate("/events/demo").await.status.as_u16()
+    visitor.open("/events/demo").await.status.as_u16()
 }
 
 /// Holds and orders one seat; the path of the order.
-async fn buy(visitor: &mut Visitor, seat: &str) -> String {
+async fn buy(visitor: &mut Browser, seat: &str) -> String {
     let hold = visitor.post("/events/demo/holds", &[], &json!({ "seats": [seat] })).await;
     assert_eq!(hold.status, 201, "{hold:?}");
     let body = json!({ "hold": hold.json()["hold"] });

@@ -5,7 +5,8 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 
 use super::support::{
-    house::{ADMIN_TOKEN, House, NAVIGATION, eventually},
+    browser::NAVIGATION,
+    house::{ADMIN_TOKEN, House, eventually},
     http::{get, request},
 };
 

@@ -1,11 +1,11 @@
 //! What the stories share: real servers that stop with the test.
 
 pub mod box_office;
+pub mod browser;
 pub mod fake_provider;
 pub mod house;
 pub mod http;
 pub mod origin;
 pub mod program;
 pub mod redis_server;
-pub mod visitor;
 pub mod wire;

@@ -46,7 +46,7 @@ async fn a_pin_keeps_the_session_as_long_as_asked_but_not_beyond_the_cap() {
         })
         .await;
         let mut ann = house.browser();
-        let lasts = |browser: &super::super::support::house::Browser| {
+        let lasts = |browser: &super::super::support::browser::Browser| {
             let claims =
                 house.keyring.verify(&browser.cookies["stanchion_s_main"], TokenType::Session, house.room.name(), 0);
             let claims = claims.unwrap();

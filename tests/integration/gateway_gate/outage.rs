@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, process::Command, sync::Arc};
 use http::StatusCode;
 use stanchion::store::redis_engine::RedisEngine;
 
-use super::{super::support::house::Browser, House, RedisServer, eventually, keyring};
+use super::{super::support::browser::Browser, House, RedisServer, eventually, keyring};
 
 fn signal(redis: &RedisServer, name: &str) {
     let status = Command::new("kill").args([name, &redis.pid().to_string()]).status().unwrap();

@@ -8,7 +8,7 @@ use stanchion::{
 
 use super::{
     super::support::{
-        house::{Browser, NAVIGATION},
+        browser::{Browser, NAVIGATION},
         http::request,
     },
     House, eventually,

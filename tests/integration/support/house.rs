@@ -1,14 +1,12 @@
 //! A whole gateway with one room, before a shop that remembers who came.
 
 use std::{
-    collections::BTreeMap,
     convert::Infallible,
     future::Future,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
@@ -28,16 +26,9 @@ use stanchion::{
 };
 use tokio::net::TcpListener;
 
-use super::http::{Answer, request};
+use super::browser::Browser;
 
 pub const ADMIN_TOKEN: &str = "an admin token for tests";
-
-/// A browser's own headers when a person follows a link.
-pub const NAVIGATION: [(&str, &str); 3] = [
-    ("accept", "text/html,application/xhtml+xml,*/*;q=0.8"),
-    ("sec-fetch-mode", "navigate"),
-    ("sec-fetch-dest", "document"),
-];
 
 pub struct House {
     /// The public listener, such as `http://127.0.0.1:1234`.
@@ -113,7 +104,7 @@ impl House {
     }
 
     pub fn browser(&self) -> Browser {
-        Browser { url: self.url.clone(), cookies: BTreeMap::new() }
+        Browser::at(&self.url)
     }
 
     /// The admin API's answer.
@@ -165,79 +156,6 @@ pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut ask: i
         }
         assert!(Instant::now() < deadline, "waited too long for {what}");
         tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-}
-
-/// A client with a cookie jar.
-#[derive(Clone)]
-pub struct Browser {
-    url: String,
-    pub cookies: BTreeMap<String, String>,
-}
-
-impl Browser {
-    /// Follows a link.
-    pub async fn open(&mut self, path: &str) -> Answer {
-        self.send(Method::GET, path, &NAVIGATION, "").await
-    }
-
-    /// Calls an API.
-    pub async fn call(&mut self, method: Method, path: &str) -> Answer {
-        self.send(method, path, &[("accept", "application/json")], "").await
-    }
-
-    /// The poll.
-    pub async fn status(&mut self) -> serde_json::Value {
-        let answer = self.call(Method::GET, "/__room/main/status?to=/shop").await;
-        assert_eq!((answer.status, answer.header("cache-control")), (StatusCode::OK, "no-store"));
-        answer.json()
-    }
-
-    /// Polls until the state is `state`.
-    pub async fn until(&mut self, state: &str) -> serde_json::Value {
-        let deadline = Instant::now() + Duration::from_secs(10);
-        loop {
-            let status = self.status().await;
-            if status["state"] == state {
-                return status;
-            }
-            assert!(Instant::now() < deadline, "waited too long for {state}: {status}");
-            tokio::time::sleep(Duration::from_millis(25)).await;
-        }
-    }
-
-    pub async fn send(&mut self, method: Method, path: &str, headers: &[(&str, &str)], body: &'static str) -> Answer {
-        let cookies = self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("; ");
-        let mut all = headers.to_vec();
-        if !cookies.is_empty() {
-            all.push(("cookie", &cookies));
-        }
-        let answer = request(method, &format!("{}{path}", self.url), &all, body).await;
-        self.keep(&answer);
-        answer
-    }
-
-    fn keep(&mut self, answer: &Answer) {
-        for line in answer.headers.get_all("set-cookie") {
-            let line = line.to_str().unwrap();
-            let (name, value) = line.split(';').next().unwrap().split_once('=').unwrap();
-            if line.contains("Max-Age=0") {
-                self.cookies.remove(name);
-            } else {
-                self.cookies.insert(name.to_owned(), value.to_owned());
-            }
-        }
-    }
-
-    /// What the token in a cookie says.
-    pub fn claims(&self, cookie: &str) -> serde_json::Value {
-        let payload = self.cookies[cookie].split('.').nth(1).unwrap();
-        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).unwrap()).unwrap()
-    }
-
-    /// Whether the jar holds a session.
-    pub fn has_session(&self) -> bool {
-        self.cookies.contains_key("stanchion_s_main")
     }
 }
 
