@@ -169,6 +169,7 @@ async fn a_visitor_whose_session_ran_out_comes_straight_in_again_when_nobody_wai
     let mut ann = house.browser();
     ann.open("/").await;
     let first = ann.cookies.clone();
+    eventually("the session", async || (house.figure("inside").await == 1).then_some(())).await;
     eventually("the session's end", async || (house.figure("inside").await == 0).then_some(())).await;
     assert_eq!(ann.open("/").await.status, StatusCode::OK);
     assert_ne!(ann.cookies, first);
