@@ -11,6 +11,7 @@ mod sale;
 mod shop_page;
 mod stage;
 mod support;
+#[expect(dead_code, reason = "likewise")]
 #[path = "../integration/support/visitor.rs"]
 mod visitor;
 mod waiting_page;

@@ -88,13 +88,13 @@ async fn keeps_one_place(browser: &Browser, house: &House) {
 
 /// From the map to the ticket; gives back the order's address.
 async fn buys_one_seat(browser: &Browser, picture: &impl AsyncFn(&str)) -> String {
-    browser.until("document.querySelector('#map [value=B3]').ariaLabel === 'Row B, seat 3, free'").await;
-    browser.click("#map [value=B3]").await;
-    assert_eq!(text(browser, "#chosen").await, "B3");
+    browser.until("document.querySelector('#map [value=B20]').ariaLabel === 'Row B, seat 20, free'").await;
+    browser.click("#map [value=B20]").await;
+    assert_eq!(text(browser, "#chosen").await, "B20");
     picture("4-chosen").await;
     browser.click("#hold").await;
     browser.until("/^(2:00|1:\\d\\d)$/.test(document.getElementById('left').textContent)").await;
-    assert_eq!(text(browser, "#held-seats").await, "Row B, seat 3");
+    assert_eq!(text(browser, "#held-seats").await, "Row B, seat 20");
     assert_eq!(text(browser, "#pay").await, "Pay €45.00 now");
     picture("5-held").await;
     let left = text(browser, "#left").await;
@@ -102,17 +102,18 @@ async fn buys_one_seat(browser: &Browser, picture: &impl AsyncFn(&str)) -> Strin
 
     browser.click("#pay").await;
     browser.until(&format!("{ORDER} && {}", heading("Processing your payment"))).await;
-    browser.screenshot("sale-6-processing").await;
+    browser.screenshot(&format!("sale-6-processing-{}", browser.js("innerWidth").await)).await;
     browser.until(&heading("Your ticket is here")).await;
-    assert_eq!(text(browser, ".ticket dl").await, "RowBSeat3");
+    assert_eq!(text(browser, ".ticket dl").await, "RowBSeat20");
     picture("7-ticket").await;
     browser.js("location.pathname").await.as_str().unwrap().to_owned()
 }
 
 /// Who holds a ticket keeps it at hand, and waits like anybody for another.
 async fn comes_again(browser: &Browser, house: &mut House, order: &str, picture: &impl AsyncFn(&str)) {
+    // The buyer has freed their slot.
     let newcomer = house.comes().await;
-    assert!(house.is_inside(newcomer), "the ticket's buyer has freed their slot");
+    house.enters(newcomer).await;
 
     browser.client.refresh().await.unwrap();
     browser.until(&heading("Your ticket is here")).await;
@@ -129,5 +130,5 @@ async fn comes_again(browser: &Browser, house: &mut House, order: &str, picture:
     browser.until(&heading("Your ticket is here")).await;
     house.leaves(newcomer).await;
     browser.client.back().await.unwrap();
-    browser.until("document.querySelector('#map [data-s=sold][value=B3]')").await;
+    browser.until("document.querySelector('#map [data-s=sold][value=B20]')").await;
 }

@@ -61,7 +61,10 @@ impl Browser {
     /// Changes the colour scheme.
     pub async fn scheme(&self, dark: bool) {
         let scheme = if dark { "dark" } else { "light" };
-        let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+        // A picture taken in the middle of a transition shows colours that no page has.
+        let features = json!({ "features": [
+            { "name": "prefers-color-scheme", "value": scheme }, { "name": "prefers-reduced-motion", "value": "reduce" },
+        ]});
         self.cdp("Emulation.setEmulatedMedia", features).await;
     }
 
@@ -158,7 +161,7 @@ impl Drop for Browser {
 async fn connect(port: u16, profile: impl std::fmt::Display) -> Client {
     let options = json!({ "args": [
         "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
-        "--no-first-run", "--hide-scrollbars", format!("--user-data-dir={profile}"),
+        "--no-first-run", "--hide-scrollbars", "--window-size=1400,1100", format!("--user-data-dir={profile}"),
     ]});
     let capabilities = [("goog:chromeOptions".to_owned(), options)].into_iter().collect();
     let deadline = Instant::now() + PATIENCE;
