@@ -101,7 +101,8 @@ async fn buys_one_seat(browser: &Browser, picture: &impl AsyncFn(&str)) -> Strin
     browser.until(&format!("document.getElementById('left').textContent < '{left}'")).await;
 
     browser.click("#pay").await;
-    browser.until(&format!("{ORDER} && {}", heading("Processing your payment"))).await;
+    let steps = "document.querySelector('.steps [aria-current]')?.offsetParent";
+    browser.until(&format!("{ORDER} && {steps} && {}", heading("Processing your payment"))).await;
     browser.screenshot(&format!("sale-6-processing-{}", browser.js("innerWidth").await)).await;
     browser.until(&heading("Your ticket is here")).await;
     assert_eq!(text(browser, ".ticket dl").await, "RowBSeat20");

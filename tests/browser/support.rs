@@ -161,7 +161,7 @@ impl Drop for Browser {
 async fn connect(port: u16, profile: impl std::fmt::Display) -> Client {
     let options = json!({ "args": [
         "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
-        "--no-first-run", "--hide-scrollbars", "--window-size=1400,1100", format!("--user-data-dir={profile}"),
+        "--no-first-run", "--hide-scrollbars", format!("--user-data-dir={profile}"),
     ]});
     let capabilities = [("goog:chromeOptions".to_owned(), options)].into_iter().collect();
     let deadline = Instant::now() + PATIENCE;
