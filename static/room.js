@@ -103,7 +103,7 @@
     fact('rate', state === 'waiting' && status.admitted_per_minute ? Math.round(status.admitted_per_minute) : null);
     const eta = status.eta_seconds;
     put('wait', eta ? wait(eta) : 'not known yet');
-    put('clock', eta ? `around ${hours.formatRange(Date.now() + eta.low * 1000, Date.now() + eta.high * 1000)}` : '');
+    put('clock', eta && eta.high > 60 ? `around ${hours.formatRange(Date.now() + eta.low * 1000, Date.now() + eta.high * 1000)}` : '');
     byId('message').hidden = !status.message;
     put('message', status.message ?? '');
     opensAt = typeof status.opens_at === 'string' ? Date.parse(status.opens_at) : status.opens_at ?? opensAt;

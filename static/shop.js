@@ -204,6 +204,7 @@
     byId('sum-what').textContent = plural(quantity, 'ticket');
     byId('sum').textContent = money(amount);
     byId('pay').textContent = `Pay ${money(amount)} now`;
+    byId('back').textContent = quantity === 1 ? 'Give it back' : 'Give them back';
     enter('held');
     tick();
   }
@@ -267,7 +268,7 @@
       const { status, data } = await call('DELETE', `/holds/${encodeURIComponent(hold.hold)}`);
       busy = false;
       if (mode === 'away') return;
-      if ([204, 404, 410].includes(status)) gone('The tickets are back on sale.');
+      if ([204, 404, 410].includes(status)) gone(`${hold.quantity === 1 ? 'The ticket is' : 'The tickets are'} back on sale.`);
       else note(data.detail || 'That did not work. They go back by themselves when the time is over.');
     } catch {
       note('The shop did not answer. They go back by themselves when the time is over.');

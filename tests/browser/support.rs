@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
+use base64::{
+    Engine as _,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
 use bytes::Bytes;
 use fantoccini::{Client, ClientBuilder, Locator};
 use http_body_util::{BodyExt as _, Full};
@@ -52,8 +55,16 @@ impl Browser {
         let metrics = json!({ "width": width, "height": height, "deviceScaleFactor": scale, "mobile": phone });
         self.cdp("Emulation.setDeviceMetricsOverride", metrics).await;
         self.cdp("Emulation.setTouchEmulationEnabled", json!({ "enabled": phone })).await;
+        self.scheme(dark).await;
+    }
+
+    /// Changes the colour scheme.
+    pub async fn scheme(&self, dark: bool) {
         let scheme = if dark { "dark" } else { "light" };
-        let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+        // A picture taken in the middle of a transition shows colours that no page has.
+        let features = json!({ "features": [
+            { "name": "prefers-color-scheme", "value": scheme }, { "name": "prefers-reduced-motion", "value": "reduce" },
+        ]});
         self.cdp("Emulation.setEmulatedMedia", features).await;
     }
 
@@ -69,6 +80,21 @@ impl Browser {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).with_file_name("screenshots");
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join(format!("{name}.png")), png).unwrap();
+    }
+
+    /// The same picture twice: `{name}-light` and `{name}-dark`.
+    pub async fn screenshots(&self, name: &str) {
+        for (scheme, dark) in [("dark", true), ("light", false)] {
+            self.scheme(dark).await;
+            self.screenshot(&format!("{name}-{scheme}")).await;
+        }
+    }
+
+    /// Who the visitor is, by the queue cookie: its `sub`.
+    pub async fn visitor(&self) -> String {
+        let cookie = self.client.get_named_cookie("stanchion_q_main").await.expect("a place is in the cookie");
+        let payload = URL_SAFE_NO_PAD.decode(cookie.value().split('.').nth(1).unwrap()).unwrap();
+        serde_json::from_slice::<Value>(&payload).unwrap()["sub"].as_str().unwrap().to_owned()
     }
 
     /// Evaluates a JavaScript expression in the page.

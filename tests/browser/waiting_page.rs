@@ -70,6 +70,23 @@ async fn numbers_follow_the_poll_and_never_rise_and_the_door_opens_by_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_the_back_button_brings_back_asks_at_once() {
+    let (stage, browser) = arrive(page("waiting", Some(40), None)).await;
+    let mut patient = status("waiting", Some(31));
+    patient["next_poll_ms"] = json!(600_000);
+    stage.json(STATUS, 200, patient);
+    browser.client.goto(&stage.url("/shop")).await.unwrap();
+    browser.until("document.title.startsWith('31 ')").await;
+    inside(&stage);
+    let mut admitted = status("admitted", None);
+    admitted["location"] = json!("/shop");
+    stage.json(STATUS, 200, admitted);
+    browser.js("window.dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))").await;
+    browser.until("document.title === 'Shop'").await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_outage_is_told_and_survived() {
     let (stage, browser) = arrive(page("waiting", Some(40), None)).await;
     stage.json(STATUS, 502, json!({ "title": "gone" }));
