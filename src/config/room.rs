@@ -146,7 +146,8 @@ pub fn default_burst(rate: f64) -> u32 {
     burst
 }
 
-fn check_policy(policy: &Policy, session_cap: Duration, field: &dyn Fn(&str) -> String, problems: &mut Problems) {
+/// Notes what is wrong with a policy; `field` says where it stands.
+pub fn check_policy(policy: &Policy, session_cap: Duration, field: &dyn Fn(&str) -> String, problems: &mut Problems) {
     problems.check(policy.capacity > 0, || field("capacity is 0, which admits nobody: use 1 or more"));
     problems.check(policy.rate.is_finite() && policy.rate > 0.0 && policy.rate <= 1e6, || {
         field(&format!("rate {} per second: use more than 0 and at most 1000000", policy.rate))
