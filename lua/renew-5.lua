@@ -17,7 +17,7 @@ if ends and ends <= now_ms then
   return { P_NONE, 0, 0, 0, 0 }
 end
 if not ends then
-  if issued_ms >= state.since_ms or token_ends <= now_ms then
+  if is_over(visitor) or issued_ms >= state.since_ms or token_ends <= now_ms then
     return { P_NONE, 0, 0, 0, 0 }
   end
   -- Their queue token may have brought them back into the line already: one visitor, one place (G4).
