@@ -8,6 +8,7 @@ if not load_state() then
 end
 local visitor = ARGV[1]
 if leave_line(visitor) == 1 then
+  note_over({ visitor })
   return 1
 end
 for _, key in ipairs({ CALLED, INSIDE }) do

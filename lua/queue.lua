@@ -4,7 +4,7 @@
 --   puts them before 0, in order, where `call` need not look at them again. Being seen takes them back.
 -- KEYS: KEYS[1] line (visitor -> score), KEYS[2] seen (visitor -> last seen, ms), KEYS[3] called (visitor -> claim
 --   deadline, ms), KEYS[4] inside (visitor -> session's end, ms), KEYS[5] state (hash; `of:<visitor>` holds
---   the score of a called or admitted visitor, when they were called and when they were let in, ms)
+--   the score of a called or admitted visitor, when they were called and when they were let in, ms, or that this is over)
 -- ARGV: none of its own
 -- Reply: none of its own. Every script replies -1 when the room has no state. A place is six integers:
 --   0 none | 1 waiting, score | 2 called, score, deadline ms, wait ms | 3 inside, score, end ms, called ms, admitted ms,
@@ -115,6 +115,28 @@ local function take(bucket, count)
   set(bucket .. '_at_us', now_us)
 end
 
+-- Whether tokens of a history that was lost are still believed.
+local function believes_lost_history()
+  return now_ms < state.since_ms + state.grace_ms
+end
+
+-- Notes that the place or session of these visitors is over, for as long as a token from before a loss would bring it
+-- back again and again.
+local function note_over(visitors)
+  local notes = {}
+  for _, visitor in ipairs(believes_lost_history() and visitors or {}) do
+    table.insert(notes, 'of:' .. visitor)
+    table.insert(notes, 'over')
+  end
+  if #notes > 0 then
+    redis.call('HSET', STATE, unpack(notes))
+  end
+end
+
+local function is_over(visitor)
+  return redis.call('HGET', STATE, 'of:' .. visitor) == 'over'
+end
+
 -- Removes visitors (at most a few hundred) from `called` or `inside`.
 local function drop(key, visitors)
   if #visitors == 0 then
@@ -126,6 +148,9 @@ local function drop(key, visitors)
   end
   redis.call('ZREM', key, unpack(visitors))
   redis.call('HDEL', STATE, unpack(notes))
+  if key == INSIDE then
+    note_over(visitors)
+  end
 end
 
 local function place(code, ...)
@@ -240,8 +265,8 @@ local function restore(visitor, score, issued_ms)
   if mode() ~= OPEN and mode() ~= PAUSED then
     return place(P_NOT_OPEN, mode())
   end
-  local of_lost_history = issued_ms < state.since_ms and now_ms < state.since_ms + state.grace_ms
-  if not of_lost_history or score <= 0 or score >= ASIDE then
+  local of_lost_history = issued_ms < state.since_ms and believes_lost_history()
+  if not of_lost_history or is_over(visitor) or score <= 0 or score >= ASIDE then
     return place(P_NONE)
   end
   -- Only scores that different nodes minted without the store can be equal.

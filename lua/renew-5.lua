@@ -17,7 +17,7 @@ if ends and ends <= now_ms then
   return place(P_NONE)
 end
 if not ends then
-  if issued_ms >= state.since_ms or token_ends <= now_ms then
+  if is_over(visitor) or issued_ms >= state.since_ms or token_ends <= now_ms then
     return place(P_NONE)
   end
   -- Their queue token may have brought them back into the line already: one visitor, one place (G4).

@@ -64,8 +64,20 @@ pub fn run() -> ExitCode {
         Command::PaySandbox(args) => on_runtime("info", pay_sandbox::run(args)),
     };
     outcome.unwrap_or_else(|error| {
-        eprintln!("stanchion: {error:#}");
+        eprintln!("stanchion: {}", explain(&error));
         ExitCode::FAILURE
+    })
+}
+
+/// The error and its causes, without those that the error's own words repeat.
+fn explain(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |said, cause| {
+        let cause = cause.to_string();
+        match said.as_str() {
+            "" => cause,
+            so_far if so_far.contains(&cause) => said,
+            so_far => format!("{so_far}: {cause}"),
+        }
     })
 }
 

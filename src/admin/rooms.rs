@@ -3,7 +3,10 @@
 use axum::{
     Json,
     body::Bytes,
-    extract::{Path, State},
+    extract::{
+        Path, State,
+        rejection::{BytesRejection, PathRejection},
+    },
 };
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
@@ -49,10 +52,16 @@ impl RoomView {
     }
 }
 
+/// The path's room; a name that is no text is no room's.
+type Named = Result<Path<String>, PathRejection>;
+
 impl Admin {
-    fn room(&self, name: &str) -> Result<&LiveRoom, Problem> {
-        let room = self.rooms.iter().find(|room| room.name().as_str() == name);
-        room.map(AsRef::as_ref)
+    fn room(&self, name: &Named) -> Result<&LiveRoom, Problem> {
+        let named = |Path(name): &Path<String>| self.rooms.iter().find(|room| room.name().as_str() == name);
+        name.as_ref()
+            .ok()
+            .and_then(named)
+            .map(AsRef::as_ref)
             .ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, "there is no such room", "See GET /api/rooms."))
     }
 }
@@ -63,7 +72,7 @@ pub(super) async fn list(State(admin): Shared) -> Json<Vec<RoomView>> {
 }
 
 /// One room.
-pub(super) async fn show(State(admin): Shared, Path(room): Path<String>) -> Result<Json<RoomView>, Problem> {
+pub(super) async fn show(State(admin): Shared, room: Named) -> Result<Json<RoomView>, Problem> {
     admin.room(&room).map(|room| Json(RoomView::of(room)))
 }
 
@@ -97,12 +106,13 @@ impl From<Settable> for Mode {
 /// Sets what a room does. Answers with the room as the node last saw it, which may be from before the change.
 pub(super) async fn set_mode(
     State(admin): Shared,
-    Path(room): Path<String>,
+    room: Named,
     headers: HeaderMap,
-    body: Bytes,
+    body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<RoomView>, Problem> {
     admin.token.check(&headers)?;
     let room = admin.room(&room)?;
+    let body = body.map_err(|error| Problem::new(error.status(), error.body_text(), "Send less, and all of it."))?;
     let wanted: NewMode = serde_json::from_slice(&body).map_err(|error| {
         let cure = "Send {\"mode\":\"open\"}, or paused, sold_out, closed.";
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string(), cure)

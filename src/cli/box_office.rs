@@ -2,6 +2,8 @@
 
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc};
 
+use anyhow::Context as _;
+
 use super::{
     sale::{self, SaleArgs},
     store, until_signalled,
@@ -52,7 +54,8 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (public, private) = (listener::bind(args.listen).await?, listener::bind(args.admin).await?);
     let clock: SharedClock = Arc::new(SystemClock);
     let engine = store::open(args.redis.as_deref(), &clock).await?;
-    std::fs::create_dir_all(&args.data)?;
+    std::fs::create_dir_all(&args.data)
+        .with_context(|| format!("cannot make {}; choose another with --data", args.data.display()))?;
     let config = BoxOfficeConfig {
         event: args.sale.event(),
         hold_ttl: args.sale.hold_for,

@@ -1,6 +1,7 @@
 //! `stanchion demo`: the whole system in one process.
 
 use std::{
+    io::ErrorKind,
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     process::ExitCode,
@@ -23,7 +24,8 @@ use crate::{
     clock::{SharedClock, SystemClock},
     config::{
         BypassRule, RoomConfig,
-        room::{default_burst, parse_origin},
+        problems::Problems,
+        room::{check_policy, default_burst, parse_origin},
     },
     gateway, listener,
     pay_sandbox::{PaySandbox, PaySandboxConfig},
@@ -78,6 +80,10 @@ pub struct Args {
     admin_token: Option<String>,
 }
 
+/// A sale further away is a slip of the finger.
+const LONGEST_WAIT: Duration = Duration::from_hours(366 * 24);
+const SESSION_CAP: Duration = Duration::from_mins(30);
+
 /// The four listeners, all bound before anything starts, so that a taken port is the first thing said.
 struct Listeners {
     public: TcpListener,
@@ -87,6 +93,7 @@ struct Listeners {
 }
 
 pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    check(&args)?;
     let listeners = Listeners {
         public: listener::bind(args.listen).await?,
         admin: listener::bind(args.admin).await?,
@@ -124,7 +131,28 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     until_signalled(&shutdown).await
 }
 
+/// What the parser of the arguments cannot know.
+fn check(args: &Args) -> anyhow::Result<()> {
+    let mut problems = Problems::default();
+    check_policy(&policy(args, 0), SESSION_CAP, &|field| format!("--{field}"), &mut problems);
+    problems.check(args.opens_in <= LONGEST_WAIT, || "--opens-in is more than a year away: use less".to_owned());
+    Ok(problems.finish(Some(()))?)
+}
+
 /// Timings of a show: a minute shorter wherever production would wait a minute.
+fn policy(args: &Args, opens_at_ms: u64) -> Policy {
+    Policy {
+        capacity: args.capacity,
+        rate: args.rate,
+        burst: default_burst(args.rate),
+        claim_window: Duration::from_secs(30),
+        session_ttl: Duration::from_mins(5),
+        absent_after: Duration::from_secs(30),
+        grace: Duration::from_mins(3),
+        opens_at_ms: Some(opens_at_ms),
+    }
+}
+
 fn room(args: &Args, origin: SocketAddr, opens_at_ms: u64) -> anyhow::Result<RoomConfig> {
     let get = |prefix: &str| BypassRule {
         methods: vec![Method::GET],
@@ -136,17 +164,8 @@ fn room(args: &Args, origin: SocketAddr, opens_at_ms: u64) -> anyhow::Result<Roo
         hosts: Vec::new(),
         paths: vec!["/".to_owned()],
         origin: parse_origin(&format!("http://{origin}")).map_err(anyhow::Error::msg)?,
-        policy: Policy {
-            capacity: args.capacity,
-            rate: args.rate,
-            burst: default_burst(args.rate),
-            claim_window: Duration::from_secs(30),
-            session_ttl: Duration::from_mins(5),
-            absent_after: Duration::from_secs(30),
-            grace: Duration::from_mins(3),
-            opens_at_ms: Some(opens_at_ms),
-        },
-        session_cap: Duration::from_mins(30),
+        policy: policy(args, opens_at_ms),
+        session_cap: SESSION_CAP,
         queue_token_ttl: Duration::from_hours(24),
         settle: Duration::from_secs(5),
         queued_status: 503,
@@ -186,11 +205,14 @@ fn payments(data: &DataDir, box_office: SocketAddr) -> anyhow::Result<PaySandbox
 
 /// When the sale opens: said once per data directory, so that a restart in mid-sale does not close the doors again.
 fn lasting_opening(file: &Path, now_ms: u64, opens_in: Duration) -> anyhow::Result<u64> {
-    if let Ok(text) = std::fs::read_to_string(file) {
-        return text
-            .trim()
-            .parse()
-            .with_context(|| format!("{} does not hold a time: remove it to plan the opening anew", file.display()));
+    match std::fs::read_to_string(file) {
+        Ok(text) => {
+            return text.trim().parse().with_context(|| {
+                format!("{} does not hold a time: remove it to plan the opening anew", file.display())
+            });
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", file.display())),
     }
     let opens_at_ms = now_ms.saturating_add(u64::try_from(opens_in.as_millis())?);
     std::fs::write(file, format!("{opens_at_ms}\n")).with_context(|| format!("cannot write {}", file.display()))?;

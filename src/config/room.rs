@@ -61,6 +61,8 @@ impl RoomConfig {
         let name = table.name.unwrap_or_else(|| "main".to_owned());
         let field = |field: &str| format!("room {name}: {field}");
         let room_name = problems.take("rooms", name.parse::<RoomName>());
+        problems
+            .check(name != "assets", || "room assets: pages keep their files under this name; rename it".to_owned());
         let origin = if let Some(origin) = table.origin.as_deref() {
             problems.take(&field("origin"), parse_origin(origin))
         } else {
@@ -87,7 +89,33 @@ impl RoomConfig {
         check_policy(&policy, session_cap, &field, problems);
         let paths = if table.paths.is_empty() { vec!["/".to_owned()] } else { table.paths };
         for path in &paths {
-            problems.check(path.starts_with('/'), || field(&format!("path {path:?} must start with '/'")));
+            check_prefix(path, &field("path"), problems);
+        }
+        for host in &table.hosts {
+            problems.check(is_host(host), || {
+                field(&format!(
+                    "host {host:?} matches no request: write a name such as shop.example, without port or '*'"
+                ))
+            });
+        }
+        if let Some(domain) = &table.cookie_domain {
+            problems.check(is_host(domain.strip_prefix('.').unwrap_or(domain)), || {
+                field(&format!("cookie_domain {domain:?}: write a name such as shop.example"))
+            });
+        }
+        let queue_token_ttl = table.queue_token_ttl.unwrap_or(Duration::from_hours(24));
+        problems.check(queue_token_ttl >= policy.grace, || {
+            field("queue_token_ttl is shorter than grace, so that visitors who are there lose their place")
+        });
+        let settle = table.settle.unwrap_or(Duration::from_secs(10));
+        let durations = [
+            ("queue_token_ttl", queue_token_ttl),
+            ("session_cap", session_cap),
+            ("settle", settle),
+            ("grace", policy.grace),
+        ];
+        for (name, duration) in durations {
+            problems.check(duration <= LONGEST, || field(&format!("{name} is longer than a year")));
         }
         let bypass = table.bypass.into_iter().filter_map(|rule| BypassRule::check(rule, &field, problems)).collect();
         Some(Self {
@@ -97,8 +125,8 @@ impl RoomConfig {
             origin: origin?,
             policy,
             session_cap,
-            queue_token_ttl: table.queue_token_ttl.unwrap_or(Duration::from_hours(24)),
-            settle: table.settle.unwrap_or(Duration::from_secs(10)),
+            queue_token_ttl,
+            settle,
             queued_status,
             bypass,
             message: table.message,
@@ -111,12 +139,11 @@ impl RoomConfig {
 impl BypassRule {
     fn check(table: BypassTable, field: &dyn Fn(&str) -> String, problems: &mut Problems) -> Option<Self> {
         let BypassTable { methods, path_prefix, header, networks } = table;
-        let empty = methods.is_empty() && path_prefix.is_none() && header.is_none() && networks.is_empty();
+        let any_path = path_prefix.as_deref().is_none_or(|prefix| prefix == "/");
+        let empty = methods.is_empty() && any_path && header.is_none() && networks.is_empty();
         problems.check(!empty, || field("bypass: an empty rule would let everything past; give it a field"));
         if let Some(prefix) = &path_prefix {
-            problems.check(prefix.starts_with('/'), || {
-                field(&format!("bypass path_prefix {prefix:?} must start with '/'"))
-            });
+            check_prefix(prefix, &field("bypass path_prefix"), problems);
         }
         let methods = methods
             .iter()
@@ -146,7 +173,29 @@ pub fn default_burst(rate: f64) -> u32 {
     burst
 }
 
-fn check_policy(policy: &Policy, session_cap: Duration, field: &dyn Fn(&str) -> String, problems: &mut Problems) {
+/// Nothing of a sale lasts longer.
+const LONGEST: Duration = Duration::from_hours(366 * 24);
+
+/// A prefix that no path can have would guard, or exempt, nothing.
+fn check_prefix(prefix: &str, field: &str, problems: &mut Problems) {
+    problems.check(prefix.starts_with('/'), || format!("{field} {prefix:?} must start with '/'"));
+    let inner = prefix.strip_prefix('/').map_or(prefix, |rest| rest.strip_suffix('/').unwrap_or(rest));
+    let is_plain = prefix.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#\\".contains(&byte));
+    let leads_on = prefix == "/" || inner.split('/').all(|segment| !matches!(segment, "" | "." | ".."));
+    problems.check(is_plain && leads_on, || {
+        format!("{field} {prefix:?} matches no request: write a plain path, percent-encoded, without query and dots")
+    });
+}
+
+/// Whether a `Host` can be this, as it is compared: without port.
+fn is_host(text: &str) -> bool {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    let is_address = text.starts_with('[') && text.ends_with(']');
+    !text.is_empty() && !text.ends_with('.') && (is_address || text.bytes().all(is_name))
+}
+
+/// Notes what is wrong with a policy; `field` says where it stands.
+pub fn check_policy(policy: &Policy, session_cap: Duration, field: &dyn Fn(&str) -> String, problems: &mut Problems) {
     problems.check(policy.capacity > 0, || field("capacity is 0, which admits nobody: use 1 or more"));
     problems.check(policy.rate.is_finite() && policy.rate > 0.0 && policy.rate <= 1e6, || {
         field(&format!("rate {} per second: use more than 0 and at most 1000000", policy.rate))
@@ -171,7 +220,12 @@ fn check_policy(policy: &Policy, session_cap: Duration, field: &dyn Fn(&str) -> 
 pub fn parse_origin(text: &str) -> Result<Uri, String> {
     let uri: Uri = text.parse().map_err(|error| format!("{text:?} is not an address: {error}"))?;
     let plain = uri.scheme_str() == Some("http") && matches!(uri.path(), "" | "/") && uri.query().is_none();
-    if plain && uri.authority().is_some_and(|authority| !authority.as_str().contains('@')) {
+    let is_sound = |authority: &http::uri::Authority| {
+        // A port that is no number from 0 to 65535 would be taken for none.
+        let is_bare = authority.as_str().len() == authority.host().len();
+        !authority.as_str().contains('@') && (is_bare || authority.port_u16().is_some())
+    };
+    if plain && uri.authority().is_some_and(is_sound) {
         Ok(uri)
     } else {
         Err(format!("{text:?}: use http://HOST:PORT, without a path"))

@@ -81,6 +81,12 @@ impl ServeConfig {
         problems.check(config.listen != config.admin || config.listen.port() == 0, || {
             format!("listen and admin are both {}: give the admin listener an address of its own", config.listen)
         });
+        for room in &config.rooms {
+            let origin = room.origin.authority().and_then(|authority| authority.as_str().parse::<SocketAddr>().ok());
+            problems.check(origin != Some(config.listen), || {
+                format!("room {}: origin {} is this gateway itself: where is the shop?", room.name, config.listen)
+            });
+        }
         problems.finish(Some(config))
     }
 }
@@ -137,6 +143,41 @@ mod tests {
     fn an_unknown_field_is_named_with_its_line() {
         let said = problems("[[rooms]]\norigin = \"http://127.0.0.1:1\"\ncapacty = 3\n");
         assert!(said.contains("capacty") && said.contains("line 3"), "{said}");
+    }
+
+    #[test]
+    fn what_would_guard_nothing_is_refused() {
+        for line in [
+            r#"hosts = ["shop.test:8080"]"#,
+            r#"hosts = ["*.shop.test"]"#,
+            r#"hosts = ["http://shop.test"]"#,
+            r#"hosts = [""]"#,
+            r#"paths = ["/shop?x"]"#,
+            r#"paths = ["/a b"]"#,
+            r#"paths = ["/a/../shop"]"#,
+            r#"paths = ["//shop"]"#,
+            r#"name = "assets""#,
+            r#"cookie_domain = "evil; Secure""#,
+            r#"cookie_domain = """#,
+            r#"queue_token_ttl = "0s""#,
+            r#"settle = "500y""#,
+            "[[rooms.bypass]]\npath_prefix = \"/\"",
+            "[[rooms.bypass]]\npath_prefix = \"/a/../b\"",
+        ] {
+            let said = problems(&format!("[[rooms]]\norigin = \"http://127.0.0.1:1\"\n{line}\n"));
+            assert_ne!(said, "no problem", "{line}");
+        }
+        for origin in ["http://127.0.0.1:99999", "http://127.0.0.1:", "http://127.0.0.1:8080"] {
+            assert_ne!(problems(&format!("[[rooms]]\norigin = \"{origin}\"\n")), "no problem", "{origin}");
+        }
+        for line in [
+            r#"hosts = ["shop.test", "127.0.0.1", "[::1]"]"#,
+            r#"paths = ["/", "/shop/", "/caf%C3%A9"]"#,
+            r#"cookie_domain = ".shop.test""#,
+            "[[rooms.bypass]]\npath_prefix = \"/\"\nmethods = [\"POST\"]",
+        ] {
+            assert_eq!(problems(&format!("[[rooms]]\norigin = \"http://[::1]:1\"\n{line}\n")), "no problem");
+        }
     }
 
     #[test]

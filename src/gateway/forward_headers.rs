@@ -18,8 +18,8 @@ static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host"
 /// The name under which a request is known on both sides.
 pub(super) static X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Whether only the gateway may send this field to the origin. CGI-like applications cannot tell `_` from `-`, so
-/// underscore spellings are the same names.
+/// Whether only the gateway may send this field to the origin. CGI-like applications cannot tell `_` from `-`, and
+/// some servers make `_` of every other sign too, so all these spellings are the same names.
 pub(super) fn is_reserved(name: &HeaderName) -> bool {
     let is = |wanted: &str| spelled(name.as_str(), wanted) && name.as_str().len() == wanted.len();
     let starts = |wanted: &str| spelled(name.as_str(), wanted);
@@ -33,7 +33,10 @@ pub(super) fn is_reserved(name: &HeaderName) -> bool {
 
 fn spelled(name: &str, wanted: &str) -> bool {
     name.len() >= wanted.len()
-        && name.bytes().zip(wanted.bytes()).all(|(byte, wanted)| byte == wanted || (byte == b'_' && wanted == b'-'))
+        && name
+            .bytes()
+            .zip(wanted.bytes())
+            .all(|(byte, wanted)| byte == wanted || (wanted == b'-' && !byte.is_ascii_alphanumeric()))
 }
 
 /// Removes every [reserved](is_reserved) field.
@@ -156,7 +159,7 @@ mod tests {
 
     #[test]
     fn claims_are_replaced_in_every_spelling() {
-        let claims = ["forwarded", "x-real-ip", "x_real_ip", "stanchion-visitor", "stanchion_visitor", "stanchion-new"];
+        let claims = ["forwarded", "x-real-ip", "x_real_ip", "stanchion-visitor", "stanchion_visitor", "stanchion.new"];
         let more = ["x-forwarded-for", "x_forwarded_for", "x-forwarded_host", "x-forwarded-anything", "x-request-id"];
         let lines: Vec<_> = claims.iter().chain(&more).map(|name| (*name, &b"6.6.6.6"[..])).collect();
         let headers = replaced(&lines, "1.2.3.4:5");

@@ -54,7 +54,7 @@ impl Gate {
         {
             let renewed = (session != held).then(|| cookies::session(&room, &session, peer)).flatten();
             let cookies = renewed.into_iter().collect();
-            return forward(room, Some(session), Counted::Yes, is_bearer_ours, cookies, peer);
+            return forward(room, Some(session), is_bearer_ours, cookies, peer);
         }
         let intent = Intent::of(head, path);
         let turn = match intent.reach {
@@ -64,7 +64,7 @@ impl Gate {
         };
         if let Standing::Admitted(session) = &turn.standing {
             let cookies = cookies::of_turn(&room, &turn, peer);
-            return forward(room, Some((**session).clone()), Counted::Yes, is_bearer_ours, cookies, peer);
+            return forward(room, Some((**session).clone()), is_bearer_ours, cookies, peer);
         }
         let asked = queued::Asked {
             format: intent.format,
@@ -89,9 +89,9 @@ impl Gatekeeper for Gate {
         };
         let room = found.room;
         if !found.is_guarded || routes::is_bypassed(room.config(), head, &path, peer) {
-            // Uncounted, but a visitor's session is known, so that what the origin says about it can be acted on.
+            // Uncounted, but a session that is there is told to the origin, and what it says about it is acted on.
             let Identity { session, is_bearer_ours, .. } = identity::identify(&room, &head.headers);
-            return forward(room, session, Counted::No, is_bearer_ours, Vec::new(), peer);
+            return forward(room, session, is_bearer_ours, Vec::new(), peer);
         }
         self.admit(room, head, &path, peer).await
     }
@@ -117,27 +117,18 @@ impl Gatekeeper for Gate {
     }
 }
 
-/// Whether the origin is told about the visitor.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Counted {
-    Yes,
-    No,
-}
-
 fn forward(
     room: Arc<LiveRoom>,
     session: Option<Claims>,
-    counted: Counted,
     drop_authorization: bool,
     set_cookies: Vec<HeaderValue>,
     peer: Peer,
 ) -> Verdict<Memo> {
-    let told = session.as_ref().filter(|_| counted == Counted::Yes);
     let route = Route {
         origin: room.config().origin.clone(),
         room: room.name().clone(),
-        visitor: told.map(|session| session.sub),
-        session_expires: told.map(|session| session.exp),
+        visitor: session.as_ref().map(|session| session.sub),
+        session_expires: session.as_ref().map(|session| session.exp),
         drop_authorization,
     };
     Verdict::Forward(Passage { route, set_cookies, memo: Memo { room, session, peer } })

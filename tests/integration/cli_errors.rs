@@ -30,6 +30,42 @@ fn a_value_that_is_no_duration_is_named() {
 }
 
 #[test]
+fn a_demo_that_would_admit_nobody_is_refused() {
+    let free = ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--box-office-listen", "127.0.0.1:0"];
+    for (flag, value) in [
+        ("--capacity", "0"),
+        ("--rate", "0"),
+        ("--rate", "-1"),
+        ("--rate", "NaN"),
+        ("--rate", "inf"),
+        ("--rate", "1e300"),
+        ("--opens-in", "999999999999999999s"),
+    ] {
+        let given = format!("{flag}={value}");
+        assert_says(&complaint(1, &[&["demo", &given], &free[..]].concat()), &[flag, "use "]);
+    }
+}
+
+#[test]
+fn a_damaged_opening_time_is_named_and_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, file) = (dir.path().to_str().unwrap(), dir.path().join("opens-at"));
+    let free = ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--box-office-listen", "127.0.0.1:0"];
+    for damaged in [&b"soon"[..], b"\xff\xfe"] {
+        std::fs::write(&file, damaged).unwrap();
+        assert_says(&complaint(1, &[&["demo", "--data", data], &free[..]].concat()), &["opens-at"]);
+        assert_eq!(std::fs::read(&file).unwrap(), damaged);
+    }
+}
+
+#[test]
+fn nothing_is_said_twice() {
+    let free = ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--box-office-listen", "127.0.0.1:0"];
+    let said = complaint(1, &[&["demo", "--hold-for", "0s"], &free[..]].concat());
+    assert_eq!(said.matches("use 1 s to 24 h").count(), 1, "{said}");
+}
+
+#[test]
 fn serving_nothing_asks_for_the_origin() {
     assert_says(&complaint(1, &["serve"]), &["origin", "--origin http://"]);
 }

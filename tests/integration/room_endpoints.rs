@@ -196,7 +196,11 @@ async fn the_admin_api_reads_without_a_token_and_changes_only_with_it() {
     ];
     assert_eq!(names, expected);
     assert_eq!((&rooms[0]["capacity"], &rooms[0]["mode"]), (&7.into(), &"open".into()));
-    assert_eq!(house.admin(Method::GET, "/api/rooms/other", None, "").await.0, StatusCode::NOT_FOUND);
+    for name in ["other", "%ff"] {
+        let (given, text) = house.admin(Method::GET, &format!("/api/rooms/{name}"), None, "").await;
+        assert_eq!(given, StatusCode::NOT_FOUND);
+        assert!(text.contains("what_to_do"), "{text}");
+    }
 
     let pause = "{\"mode\":\"paused\"}";
     for (token, body, status) in [
@@ -204,6 +208,7 @@ async fn the_admin_api_reads_without_a_token_and_changes_only_with_it() {
         (Some("guess"), pause, StatusCode::FORBIDDEN),
         (Some(ADMIN_TOKEN), "{\"mode\":\"scheduled\"}", StatusCode::UNPROCESSABLE_ENTITY),
         (Some(ADMIN_TOKEN), "pause", StatusCode::UNPROCESSABLE_ENTITY),
+        (Some(ADMIN_TOKEN), &" ".repeat(2_100_000), StatusCode::PAYLOAD_TOO_LARGE),
     ] {
         let (given, text) = house.admin(Method::POST, "/api/rooms/main/mode", token, body).await;
         assert_eq!(given, status, "{text}");

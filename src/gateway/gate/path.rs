@@ -8,7 +8,8 @@ pub struct Path {
     literal: String,
     /// Percent-decoded, path parameters (`;…`) and empty segments dropped, then dot segments resolved.
     decoded: String,
-    /// Whether a second decoding could still change its meaning, or the encoding is broken.
+    /// Whether a second decoding could still change its meaning, or the encoding is broken. Bytes that are no UTF-8
+    /// count: there are origins that take `%c0%ae` for a dot.
     is_doubtful: bool,
 }
 
@@ -34,7 +35,10 @@ impl Path {
         Ok(Self {
             literal: resolve(literal.get(1..).unwrap_or_default()),
             decoded: resolve(&decoded),
-            is_doubtful: is_broken || bytes.contains(&b'%') || bytes.iter().any(u8::is_ascii_control),
+            is_doubtful: is_broken
+                || bytes.contains(&b'%')
+                || bytes.iter().any(u8::is_ascii_control)
+                || std::str::from_utf8(&bytes).is_err(),
         })
     }
 
@@ -154,7 +158,16 @@ mod tests {
         for raw in ["/hook", "/hook/", "/hook/a%20b", "/hook//x", "/hook/caf%C3%A9", "/hook/a/../b"] {
             assert!(Path::read(raw).unwrap().is_surely_under("/hook"), "{raw}");
         }
-        for raw in ["/hook/../shop/", "/HOOK/", "//hook/", "/hook;x", "/hooks", "/shop/../../shop", "/hook/%2525"] {
+        for raw in [
+            "/hook/../shop/",
+            "/HOOK/",
+            "//hook/",
+            "/hook;x",
+            "/hooks",
+            "/hook/%c0%ae%c0%ae/shop",
+            "/shop/../../shop",
+            "/hook/%2525",
+        ] {
             assert!(!Path::read(raw).unwrap().is_surely_under("/hook"), "{raw}");
         }
     }

@@ -13,6 +13,7 @@ super::on_both_engines!(
     places_two_nodes_gave_the_same_moment_do_not_tie,
     a_visitor_with_session_and_place_keeps_the_session,
     a_room_that_takes_nobody_restores_nobody,
+    what_is_over_since_the_loss_is_not_given_back,
 );
 
 const SETTLE: Duration = Duration::from_secs(10);
@@ -151,4 +152,37 @@ async fn a_room_that_takes_nobody_restores_nobody(world: World) {
     world.queue.set_mode(Mode::Closed).await.unwrap();
     let place = world.arrive(tokens[0].visitor, Some(tokens[0].proof), true).await;
     assert_eq!(place, Place::NotOpen(Mode::Closed));
+}
+
+/// Else whoever had a good place before the loss could use it again and again, for one grace, before all others.
+async fn what_is_over_since_the_loss_is_not_given_back(world: World) {
+    let mut world = world.configured(policy()).await;
+    let old_session_ms = world.now_ms();
+    let tokens = crowd_in_line(&world, 0..3).await;
+    lose_and_configure(&mut world, &policy()).await;
+    for Token { visitor, proof } in &tokens {
+        score(world.arrive(*visitor, Some(*proof), true).await);
+    }
+    world.pass(SETTLE).await;
+    let [bought, left, inside] = &tokens[..] else { unreachable!() };
+    world.queue.leave(left.visitor).await.unwrap();
+    world.call_all().await;
+    for Token { visitor, .. } in [bought, inside] {
+        assert!(is_inside(world.claim(*visitor).await));
+    }
+    world.queue.release(bought.visitor).await.unwrap();
+    for Token { visitor, proof } in [bought, left] {
+        assert_eq!(world.arrive(*visitor, Some(*proof), true).await, Place::None);
+        assert_eq!(world.queue.claim(*visitor, Some(*proof)).await.unwrap(), Place::None);
+        assert_eq!(world.queue.seen(&[(*visitor, *proof)]).await.unwrap(), [Place::None]);
+    }
+    let ends_ms = old_session_ms + 600_000;
+    let renewed = world.queue.renew(bought.visitor, old_session_ms, ends_ms, Duration::ZERO, u64::MAX).await.unwrap();
+    assert_eq!(renewed, Place::None, "a session that ended since the loss");
+
+    // They may come anew like anybody, and end that too.
+    assert!(is_inside(world.arrive(bought.visitor, None, true).await));
+    world.queue.release(bought.visitor).await.unwrap();
+    assert_eq!(world.arrive(bought.visitor, Some(bought.proof), true).await, Place::None);
+    assert!(is_inside(world.claim(inside.visitor).await), "the others keep what they have");
 }
