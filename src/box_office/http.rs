@@ -30,6 +30,8 @@ const COMMAND: HeaderName = HeaderName::from_static("stanchion-command");
 const PIN: HeaderName = HeaderName::from_static("stanchion-pin");
 /// Tells a gateway in front: nothing is left.
 const SOLD_OUT: HeaderName = HeaderName::from_static("stanchion-sold-out");
+/// From the gateway: whose visit a request belongs to.
+const VISITOR: HeaderName = HeaderName::from_static("stanchion-visitor");
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 

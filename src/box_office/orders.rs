@@ -75,7 +75,12 @@ impl Drop for Running {
 
 impl Office {
     /// Places an order. Run it on a task of its own: it must not stop half way because its client left.
-    pub async fn place_order(&self, key: String, hold: HoldId) -> Result<Placement, OfficeError> {
+    pub async fn place_order(
+        &self,
+        key: String,
+        hold: HoldId,
+        visit: Option<String>,
+    ) -> Result<Placement, OfficeError> {
         let fingerprint = fingerprint(&hold);
         let _running = match self.running.enter(&key, &fingerprint) {
             Ok(running) => running,
@@ -89,7 +94,7 @@ impl Office {
             Err(Acted::Unknown) => return Ok(Placement::UnknownHold),
             Err(_) => return Ok(Placement::HoldGone),
         };
-        let order = self.new_order(hold.clone(), tickets.clone());
+        let order = self.new_order(hold.clone(), tickets.clone(), visit);
         let text = serde_json::to_string(&order.view()).map_err(|error| OfficeError::Defect(error.to_string()))?;
         let answer = StoredAnswer { fingerprint: fingerprint.clone(), status: ACCEPTED, answer: text };
         let poll_ms = order.created_ms.saturating_add(millis(POLL_AFTER));
@@ -108,7 +113,7 @@ impl Office {
         }
     }
 
-    fn new_order(&self, hold: HoldId, tickets: Tickets) -> Order {
+    fn new_order(&self, hold: HoldId, tickets: Tickets, visit: Option<String>) -> Order {
         Order {
             id: OrderId::random(),
             hold,
@@ -118,6 +123,7 @@ impl Office {
             tickets,
             currency: self.config.event.currency.clone(),
             created_ms: self.clock.unix_millis(),
+            visit,
         }
     }
 }

@@ -144,11 +144,11 @@ fn shops() -> Vec<(&'static str, PageHtml)> {
         ("event", event_page(&event())),
         ("event-sold-out", event_page(&sold_out)),
         ("event-general", event_page(&general)),
-        ("order-pending", order_page(&order(OrderStatus::Pending))),
-        ("order-confirmed", order_page(&order(OrderStatus::Confirmed))),
-        ("order-refused", order_page(&order(OrderStatus::Refused))),
-        ("order-expired", order_page(&order(OrderStatus::Expired))),
-        ("order-refunded", order_page(&order(OrderStatus::Refunded))),
+        ("order-pending", order_page(&order(OrderStatus::Pending), "The Stanchions, live")),
+        ("order-confirmed", order_page(&order(OrderStatus::Confirmed), "The Stanchions, live")),
+        ("order-refused", order_page(&order(OrderStatus::Refused), "The Stanchions, live")),
+        ("order-expired", order_page(&order(OrderStatus::Expired), "The Stanchions, live")),
+        ("order-refunded", order_page(&order(OrderStatus::Refunded), "The Stanchions, live")),
         ("problem", problem_page(404, "There is no such order", "Check the address for missing letters.", Some("/"))),
     ]
 }

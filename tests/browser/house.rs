@@ -1,10 +1,9 @@
 //! The real program with a sale, and the plain visitors who crowd its door.
 
+use ::http::Method;
 use serde_json::{Value, json};
 
-use crate::{program::Demo, visitor::Visitor};
-
-pub const STATUS: &str = "/__room/main/status";
+use crate::{browser::Browser as Visitor, program::Demo};
 
 pub struct House {
     demo: Demo,
@@ -25,14 +24,14 @@ impl House {
 
     /// One more visitor, who is let in or put in line.
     pub async fn comes(&mut self) -> usize {
-        let mut visitor = Visitor::new(&self.demo.shop);
-        visitor.navigate("/events/demo").await;
+        let mut visitor = Visitor::at(&self.demo.shop);
+        visitor.open("/events/demo").await;
         self.crowd.push(visitor);
         self.crowd.len() - 1
     }
 
     pub fn is_inside(&self, who: usize) -> bool {
-        self.crowd[who].cookie("stanchion_s_main").is_some()
+        self.crowd[who].has_session()
     }
 
     /// Gives a place or a slot up.
@@ -42,7 +41,7 @@ impl House {
 
     /// Waits to be let in.
     pub async fn enters(&mut self, who: usize) {
-        self.crowd[who].poll(STATUS, |answer| answer.json()["state"] == "admitted").await;
+        self.crowd[who].until("admitted").await;
     }
 
     /// Buys a seat, and is seen to own it: asked behind the gateway's back, so that the visit goes on.
@@ -53,15 +52,15 @@ impl House {
         let order = self.crowd[who].post("/orders", &[("idempotency-key", seat)], &wish).await;
         assert_eq!(order.status, 202, "{order:?}");
         let path = format!("/orders/{}", order.json()["order"].as_str().unwrap());
-        Visitor::new(&self.demo.box_office).poll(&path, |answer| answer.json()["status"] == "confirmed").await;
+        Visitor::at(&self.demo.box_office).until_json(&path, |order| order["status"] == "confirmed").await;
     }
 
     /// Looks at the shop, as its page does every few seconds.
     pub async fn looks(&mut self, who: usize) {
-        assert_eq!(self.crowd[who].get("/events/demo").await.status, 200);
+        assert_eq!(self.crowd[who].call(Method::GET, "/events/demo").await.status, 200);
     }
 
     pub async fn audit(&self) -> Value {
-        Visitor::new(&self.demo.admin).get("/events/demo/audit").await.json()
+        Visitor::at(&self.demo.admin).call(Method::GET, "/events/demo/audit").await.json()
     }
 }

@@ -53,7 +53,7 @@ async fn a_buyer_chooses_holds_reloads_pays_and_has_tickets() {
 
     // The first answer gets lost; the second try must be the same order.
     stage.json("POST /orders", 503, json!({ "title": "busy" }));
-    let page = order_page(&order(OrderStatus::Pending));
+    let page = order_page(&order(OrderStatus::Pending), "The Stanchions, live");
     stage.page(ORDER, page.html, page.csp);
     browser.click("#pay").await;
     browser.until("document.getElementById('pay').textContent === 'Still trying…'").await;

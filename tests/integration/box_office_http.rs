@@ -103,6 +103,7 @@ async fn the_map_follows_within_a_moment_and_says_when_all_is_sold() {
     let page = shop.send("GET", &format!("/orders/{order}"), &[BROWSER], "").await.expect(200);
     assert_eq!(page.headers["content-type"], "text/html; charset=utf-8");
     assert_eq!(page.headers["stanchion-command"], "release");
+    assert_eq!(page.headers["stanchion-sold-out"], "1", "the next in line must not be let in to find nothing");
 }
 
 #[tokio::test]

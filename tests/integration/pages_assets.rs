@@ -133,7 +133,7 @@ fn pages_escape_what_strangers_write() {
     let error =
         ErrorPage { status: 502, title: HOSTILE, explanation: HOSTILE, what_to_do: HOSTILE, request_id: HOSTILE };
     let mut pages = vec![room.render().html, error.render().html, event_page(&event()).html];
-    pages.push(order_page(&order(OrderStatus::Confirmed)).html);
+    pages.push(order_page(&order(OrderStatus::Confirmed), "The Stanchions").html);
     pages.push(problem_page(404, HOSTILE, HOSTILE, Some("/\"><script>")).html);
     for html in &pages {
         assert!(!html.contains("<script>") && !html.contains("<!-- "), "{html}");
@@ -178,21 +178,28 @@ fn pages_of_the_box_office_show_seats_prices_and_tickets() {
         (OrderStatus::Refunded, "refunded"),
     ];
     for (status, name) in statuses {
-        let html = order_page(&order(status)).html;
+        let html = order_page(&order(status), "The Stanchions").html;
         for (_, other) in statuses {
             assert_eq!(shows(&html, other), other == name, "the page of {name}, section {other}");
         }
         assert!(html.contains("€90.00") && html.contains("o_abc") && html.contains("A1, AB12"), "{name}");
         assert_eq!(html.contains("http-equiv=\"refresh\""), name == "pending", "{name}");
     }
-    assert_eq!(order_page(&order(OrderStatus::Confirmed)).html.matches("class=\"ticket\"").count(), 2);
+    assert_eq!(
+        order_page(&order(OrderStatus::Confirmed), "The Stanchions").html.matches("class=\"ticket\"").count(),
+        2
+    );
 }
 
 #[test]
 fn pages_need_no_inline_code_and_the_policy_allows_none() {
     let error = ErrorPage { status: 502, title: "T", explanation: "E", what_to_do: "W", request_id: "" }.render();
     let mut pages = vec![(waiting("waiting").render().html, waiting("waiting").render().csp)];
-    let shops = [event_page(&event()), order_page(&order(OrderStatus::Pending)), problem_page(404, "T", "D", None)];
+    let shops = [
+        event_page(&event()),
+        order_page(&order(OrderStatus::Pending), "The Stanchions"),
+        problem_page(404, "T", "D", None),
+    ];
     pages.extend(shops.map(|page| (page.html, page.csp.to_owned())));
     for (html, csp) in &pages {
         assert!(!html.contains("<style"), "{html}");
@@ -227,7 +234,7 @@ fn pages_assets_resolve_under_hashed_names_and_old_names_do_not() {
         assert!(waiting("waiting").render().html.contains(&format!("\"{url}\"")), "the page does not use {url}");
         assert!(assets::find(logical).is_none(), "a name without its hash could be cached for ever");
     }
-    for html in [event_page(&event()).html, order_page(&order(OrderStatus::Pending)).html] {
+    for html in [event_page(&event()).html, order_page(&order(OrderStatus::Pending), "The Stanchions").html] {
         let names: Vec<_> = html.split(ASSETS_PATH).skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
         assert_eq!(names.len(), 2);
         assert!(names.iter().all(|name| asset(name).is_some()), "{names:?}");

@@ -10,7 +10,7 @@ use axum::{
 };
 use serde::Deserialize;
 
-use super::{COMMAND, PIN, accept::wants_page, body, holds::gone, json, page, problem::Problem};
+use super::{COMMAND, PIN, SOLD_OUT, VISITOR, accept::wants_page, body, holds::gone, json, page, problem::Problem};
 use crate::box_office::{
     ids::{HoldId, OrderId},
     ledger::StoredAnswer,
@@ -32,8 +32,9 @@ pub async fn create(State(office): State<Arc<Office>>, headers: HeaderMap, body:
     let wish: Wish = body::json(&headers, body).await?;
     let hold: HoldId = wish.hold.parse().map_err(|_| Problem::not_found("There is no such hold."))?;
     let pin = office.paying_ttl().as_secs();
+    let visit = visit(&headers);
     // On a task of its own: a client that leaves does not stop its order half way.
-    let placed = tokio::spawn(async move { office.place_order(key, hold).await }).await;
+    let placed = tokio::spawn(async move { office.place_order(key, hold, visit).await }).await;
     let placed = placed.map_err(|error| OfficeError::Defect(error.to_string()))??;
     match placed {
         Placement::Answer { answer, replayed } => accepted(answer, replayed, pin),
@@ -76,6 +77,12 @@ fn accepted(answer: StoredAnswer, replayed: bool, pin_seconds: u64) -> Result<Re
     Ok(response)
 }
 
+/// The visit that the request belongs to, if a gateway in front names it.
+fn visit(headers: &HeaderMap) -> Option<String> {
+    let name = headers.get(VISITOR)?.to_str().ok()?;
+    (1..=64).contains(&name.len()).then(|| name.to_owned())
+}
+
 /// 1 to 255 visible characters.
 fn key(headers: &HeaderMap) -> Result<String, Problem> {
     let bad = |detail| Problem::new(StatusCode::BAD_REQUEST, "idempotency-key", detail);
@@ -96,14 +103,22 @@ pub async fn show(
 ) -> Result<Response, Problem> {
     let unknown = || Problem::not_found("There is no such order.");
     let id: OrderId = order.parse().map_err(|_| unknown())?;
-    let view = office.ledger.order(&id).await?.ok_or_else(unknown)?.view();
+    let order = office.ledger.order(&id).await?.ok_or_else(unknown)?;
+    let view = order.view();
     let mut response = if wants_page(&headers) {
-        page::html(StatusCode::OK, &pages::order_page(&view))
+        page::html(StatusCode::OK, &pages::order_page(&view, &office.config.event.name))
     } else {
         json(StatusCode::OK, serde_json::to_vec(&view).map_err(|error| OfficeError::Defect(error.to_string()))?)
     };
-    if view.status != OrderStatus::Pending {
+    // Only a checkout that succeeded is over: whoever was refused will want to choose again. And it ends the visit it
+    // belongs to, not a later one in which the buyer looks at the ticket.
+    let is_done = view.status == OrderStatus::Confirmed && order.visit.is_some() && order.visit == visit(&headers);
+    if is_done {
         response.headers_mut().insert(COMMAND, HeaderValue::from_static("release"));
+        // Said with the release, before the slot goes to somebody who would find nothing left.
+        if office.shown().await?.sold_out {
+            response.headers_mut().insert(SOLD_OUT, HeaderValue::from_static("1"));
+        }
     }
     Ok(response)
 }

@@ -34,6 +34,8 @@ pub struct Order {
     pub currency: String,
     /// When it was placed, milliseconds since the Unix epoch.
     pub created_ms: u64,
+    /// The visit it was placed in, as the gateway in front names it; `None` without one.
+    pub visit: Option<String>,
 }
 
 impl Order {
@@ -80,7 +82,8 @@ pub enum PlaceOutcome {
 macro_rules! select_orders {
     ($condition:literal) => {
         concat!(
-            "SELECT o.id, o.hold, o.event, o.status, o.quantity, o.amount_minor, o.currency, o.created_ms, i.seat \
+            "SELECT o.id, o.hold, o.event, o.status, o.quantity, o.amount_minor, o.currency, o.created_ms, o.visit, \
+             i.seat \
              FROM orders o LEFT JOIN order_items i ON i.order_id = o.id WHERE ",
             $condition,
             " ORDER BY o.id, i.position"
@@ -192,8 +195,8 @@ async fn place(tx: &mut SqliteConnection, new: &NewOrder) -> Result<End<PlaceOut
         return Ok(End::Rollback(PlaceOutcome::HoldUsed));
     }
     sqlx::query(
-        "INSERT INTO orders (id, event, hold, status, quantity, amount_minor, currency, created_ms, poll_ms) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        "INSERT INTO orders (id, event, hold, status, quantity, amount_minor, currency, created_ms, poll_ms, visit) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
     )
     .bind(order.id.as_str())
     .bind(&order.event)
@@ -204,6 +207,7 @@ async fn place(tx: &mut SqliteConnection, new: &NewOrder) -> Result<End<PlaceOut
     .bind(&order.currency)
     .bind(signed(order.created_ms))
     .bind(signed(new.poll_ms))
+    .bind(&order.visit)
     .execute(&mut *tx)
     .await?;
     if !insert_items(tx, order).await? {
@@ -270,6 +274,7 @@ struct Row {
     amount_minor: i64,
     currency: String,
     created_ms: i64,
+    visit: Option<String>,
     seat: Option<String>,
 }
 
@@ -295,6 +300,7 @@ fn fold(rows: Vec<Row>) -> Result<Vec<Order>, LedgerError> {
             amount_minor: unsigned(row.amount_minor)?,
             currency: row.currency,
             created_ms: unsigned(row.created_ms)?,
+            visit: row.visit,
         });
     }
     Ok(orders)

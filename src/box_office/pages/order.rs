@@ -6,11 +6,12 @@ use askama::Template;
 use super::{PageHtml, asset_url, money::Currency, page, row_and_number};
 use crate::box_office::views::{OrderStatus, OrderView};
 
-/// The page of an order.
-pub fn order_page(order: &OrderView) -> PageHtml {
+/// The page of an order for the event of this name.
+pub fn order_page(order: &OrderView, event_name: &str) -> PageHtml {
     page(
         View {
             order,
+            event_name,
             status: name(order.status),
             amount: Currency::of(&order.currency).show(order.amount_minor),
             tickets: tickets(order),
@@ -25,6 +26,7 @@ pub fn order_page(order: &OrderView) -> PageHtml {
 #[template(path = "box_office/order.html")]
 struct View<'a> {
     order: &'a OrderView,
+    event_name: &'a str,
     status: &'static str,
     amount: String,
     tickets: Vec<Ticket<'a>>,

@@ -43,6 +43,9 @@ impl Where {
     }
 }
 
+/// What a gateway in front adds to every request.
+const VISIT: (&str, &str) = ("stanchion-visitor", "the-first-visit");
+
 pub struct Shop {
     router: Router,
     admin: Router,
@@ -172,7 +175,12 @@ impl Shop {
     }
 
     pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Reply {
-        ask(&self.router, method, path, headers, body.into()).await
+        ask(&self.router, method, path, &[headers, &[VISIT]].concat(), body.into()).await
+    }
+
+    /// As somebody whom no gateway vouches for.
+    pub async fn get_as_stranger(&self, path: &str, headers: &[(&str, &str)]) -> Reply {
+        ask(&self.router, "GET", path, headers, "".into()).await
     }
 
     pub async fn get(&self, path: &str) -> Reply {

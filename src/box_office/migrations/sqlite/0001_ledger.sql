@@ -21,6 +21,8 @@ CREATE TABLE orders (
     amount_minor  BIGINT NOT NULL CHECK (amount_minor > 0),
     currency      TEXT   NOT NULL,
     created_ms    BIGINT NOT NULL,
+    -- The visit it was placed in, as the gateway in front names it.
+    visit         TEXT,
     -- When to ask the provider about a pending order.
     poll_ms       BIGINT NOT NULL,
     -- 1 while the inventory has not yet been told of the present status.
