@@ -110,7 +110,6 @@ pub fn read(body: &[u8]) -> Result<Message, serde_json::Error> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 

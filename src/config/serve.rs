@@ -102,7 +102,6 @@ fn default_data_dir() -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
 
     fn problems(toml: &str) -> String {

@@ -70,7 +70,6 @@ fn line(room: &LiveRoom, name: &str, value: &str, max_age: u64, peer: Peer) -> O
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 

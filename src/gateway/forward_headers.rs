@@ -134,7 +134,6 @@ fn is_ours(pair: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::queue::VisitorId;

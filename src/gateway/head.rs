@@ -92,7 +92,6 @@ fn origin_form(head: &Parts) -> Result<PathAndQuery, GatewayError> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use http::Request;
 

@@ -117,7 +117,6 @@ impl http_body::Body for OriginBody {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use http::Response;
 

@@ -86,7 +86,6 @@ impl Event<'_> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test may fail")]
 mod tests {
     use super::{super::personality::dice, *};
 

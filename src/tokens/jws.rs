@@ -97,7 +97,6 @@ pub(super) fn split(token: &str) -> Option<Parts<'_>> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test")]
 mod tests {
     use super::*;
 

@@ -39,7 +39,6 @@ impl Ord for Quality {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 

@@ -109,7 +109,6 @@ fn hex(digit: u8) -> u8 {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 

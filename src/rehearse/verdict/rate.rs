@@ -64,7 +64,6 @@ fn worst_window(times: &[u64], rate: f64, burst: u32) -> Option<Window> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test may fail")]
 mod tests {
     use super::*;
 
