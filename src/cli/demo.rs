@@ -1,7 +1,7 @@
 //! `stanchion demo`: the whole system in one process.
 
 use std::{
-    io::ErrorKind,
+    io::{ErrorKind, Write as _},
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     process::ExitCode,
@@ -230,14 +230,21 @@ fn announce(
         [&listeners.public, &listeners.admin, &listeners.box_office].map(TcpListener::local_addr);
     let (public, admin, box_office) = (public?, admin?, box_office?);
     let engines = if args.redis.is_some() { "Redis" } else { "embedded" };
-    println!("Stanchion demo: {} seats, {} general admission.", args.sale.seats, args.sale.general_admission);
-    println!("  shop         http://{public}/   (opens in {:.1} s)", Duration::from_millis(opens_in_ms).as_secs_f64());
-    println!("  admin        http://{admin}/api/rooms/main   http://{admin}/events/demo/audit");
-    println!("  admin token  {admin_token}");
-    println!("  box office   http://{box_office}/   (behind the waiting room; never public)");
-    println!("  engine       {engines}; at most {} inside, {} admissions per second", args.capacity, args.rate);
-    println!("  data         {}", data.describe());
-    println!("Play an opening against it:  stanchion rehearse http://{public} --admin http://{admin} --users 5000");
+    let opens_in = Duration::from_millis(opens_in_ms).as_secs_f64();
+    let (seats, general_admission) = (args.sale.seats, args.sale.general_admission);
+    let (capacity, rate, data) = (args.capacity, args.rate, data.describe());
+    let said = format!(
+        "Stanchion demo: {seats} seats, {general_admission} general admission.\n\
+        \x20 shop         http://{public}/   (opens in {opens_in:.1} s)\n\
+        \x20 admin        http://{admin}/api/rooms/main   http://{admin}/events/demo/audit\n\
+        \x20 admin token  {admin_token}\n\
+        \x20 box office   http://{box_office}/   (behind the waiting room; never public)\n\
+        \x20 engine       {engines}; at most {capacity} inside, {rate} admissions per second\n\
+        \x20 data         {data}\n\
+        Play an opening against it:  stanchion rehearse http://{public} --admin http://{admin} --users 5000\n"
+    );
+    // Whoever closed the output, such as `head`, does not end the sale.
+    let _unread = std::io::stdout().lock().write_all(said.as_bytes());
     Ok(())
 }
 

@@ -1,8 +1,14 @@
 //! Bad input at the command line: each a clear message that says what to do, none a panic.
 
-use std::net::TcpListener;
+use std::{
+    fs::File,
+    io::{Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    process::Stdio,
+    time::Duration,
+};
 
-use crate::support::program::stanchion;
+use crate::support::program::{command, stanchion};
 
 /// Runs a command that must fail with `status`, and gives back what it said.
 fn complaint(status: i32, args: &[&str]) -> String {
@@ -112,4 +118,28 @@ fn keygen_prints_a_key_that_serve_accepts() {
     let key = String::from_utf8(output.stdout).unwrap();
     assert_eq!(key.trim().len(), 64, "{key:?}");
     assert_ne!(key.as_bytes(), stanchion(&["keygen"]).stdout);
+}
+
+#[test]
+fn a_demo_whose_output_nobody_takes_still_sells() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let mut demo = command(&["demo", "--listen", "127.0.0.1:0", "--admin", &address])
+        .args(["--box-office-listen", "127.0.0.1:0"])
+        .stdout(File::create("/dev/full").unwrap())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut answer = String::new();
+    for _ in 0..100 {
+        std::thread::sleep(Duration::from_millis(50));
+        let Ok(mut stream) = TcpStream::connect(&address) else { continue };
+        stream.write_all(b"GET /api/rooms HTTP/1.0\r\n\r\n").unwrap();
+        let _cut_off = stream.read_to_string(&mut answer);
+        break;
+    }
+    demo.kill().unwrap();
+    demo.wait().unwrap();
+    assert_says(&answer, &["200 OK", "main"]);
 }
