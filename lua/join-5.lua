@@ -32,7 +32,10 @@ local function newcomer(visitor, may_enter)
     set('last_score', score)
     return admit(visitor, score, now_ms)
   end
-  return enter_line(visitor, score)
+  local waiting = enter_line(visitor, score)
+  -- The last of the line is behind everybody: known here at no cost, where a snapshot would only know it later.
+  waiting[3] = redis.call('ZCARD', LINE)
+  return waiting
 end
 
 local reply = {}

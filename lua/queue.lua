@@ -7,7 +7,7 @@
 --   the score of a called or admitted visitor, when they were called and when they were let in, ms, or that this is over)
 -- ARGV: none of its own
 -- Reply: none of its own. Every script replies -1 when the room has no state. A place is six integers:
---   0 none | 1 waiting, score | 2 called, score, deadline ms, wait ms | 3 inside, score, end ms, called ms, admitted ms,
+--   0 none | 1 waiting, score, 1 + how many are ahead or 0 | 2 called, score, deadline ms, wait ms | 3 inside, score, end ms, called ms, admitted ms,
 --   fresh | 4 not open, mode; unused ones are 0. Modes: 0 scheduled, 1 open, 2 paused, 3 sold out, 4 closed.
 
 local LINE, SEEN, CALLED, INSIDE, STATE = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]

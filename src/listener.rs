@@ -15,7 +15,7 @@ use tokio::{
 
 use crate::shutdown::Shutdown;
 
-/// A request head that takes longer than this is not worth waiting for.
+/// A request head that takes longer than this is not worth waiting for, nor is a peer that says nothing for as long.
 const HEADER_DEADLINE: Duration = Duration::from_secs(10);
 /// How long requests in flight may take to finish once the process was asked to stop.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(10);
@@ -73,7 +73,7 @@ pub async fn serve(listener: TcpListener, router: Router, shutdown: Shutdown) {
             },
             () = shutdown.stopped() => break,
         };
-        let connection = serve_connection(&builder, stream, router.clone(), &open);
+        let connection = serve_connection(&builder, stream, router.clone(), &open, shutdown.clone());
         tokio::spawn(async move {
             connection.await;
             drop(place);
@@ -97,13 +97,23 @@ fn serve_connection(
     stream: TcpStream,
     router: Router,
     open: &GracefulShutdown,
+    shutdown: Shutdown,
 ) -> impl Future<Output = ()> + Send + 'static {
     // Answers are written whole; waiting to fill a segment would only add latency.
     let _best_effort = stream.set_nodelay(true);
     let service = TowerToHyperService::new(router);
-    let connection = open.watch(builder.serve_connection(TokioIo::new(stream), service).into_owned());
+    let (builder, watcher) = (Arc::clone(builder), open.watcher());
     async move {
+        // hyper's own deadline begins with the first byte.
+        let mut first = [0];
+        tokio::select! {
+            said = tokio::time::timeout(HEADER_DEADLINE, stream.peek(&mut first)) => match said {
+                Ok(Ok(1)) => {}
+                _ => return,
+            },
+            () = shutdown.stopped() => return,
+        }
         // A peer that goes away in mid-request is its own business.
-        let _ended = connection.await;
+        let _ended = watcher.watch(builder.serve_connection(TokioIo::new(stream), service).into_owned()).await;
     }
 }

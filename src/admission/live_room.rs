@@ -169,8 +169,8 @@ impl LiveRoom {
         self.looked.notify_waiters();
     }
 
-    /// Waits until the node has seen the line with `score` in it, so that a newcomer's first position is exact and
-    /// never rises. A snapshot is at most a moment away; without one in time the position stays open.
+    /// Waits until the node has seen the line with `score` in it: whoever comes back within a moment of joining would
+    /// be told a position that is too low and rises. Without a snapshot in time the position stays open.
     pub(super) async fn until_seen(&self, score: Score) {
         let seen = async {
             loop {

@@ -17,6 +17,8 @@ pub struct Turn {
     /// Whether the visitor does not hold the token yet that goes with the standing, and must be given it: the session
     /// token when let in, else the queue token.
     pub is_new: bool,
+    /// How many wait before them, if they joined just now: no snapshot knows them yet.
+    pub ahead: Option<u64>,
 }
 
 /// Where a visitor stands.
@@ -77,9 +79,9 @@ impl LiveRoom {
     /// Like [`LiveRoom::come`], but a visitor whose place expired joins anew, at the end.
     pub async fn join_again(&self, queue: Option<Claims>) -> Turn {
         let turn = self.come(queue, true).await;
-        match (turn.standing, turn.queue) {
+        match (&turn.standing, &turn.queue) {
             (Standing::Expired, Some(claims)) => self.arrive(claims.sub, None, true).await,
-            (standing, queue) => Turn { standing, queue, is_new: turn.is_new },
+            _ => turn,
         }
     }
 
@@ -90,6 +92,7 @@ impl LiveRoom {
         let proof = proof_of(&claims);
         if self.is_away() || !self.must_ask(&claims) {
             self.presence.note(claims.sub, proof);
+            self.until_seen(claims.score).await;
             return Turn::held(Standing::Waiting, claims);
         }
         match self.queue.claim(claims.sub, Some(proof)).await {
@@ -115,8 +118,8 @@ impl LiveRoom {
         self.expired.remove(claims.sub);
         match place {
             Place::None => Turn::held(Standing::Expired, claims),
-            Place::Waiting { score } if score == claims.score => Turn::held(Standing::Waiting, claims),
-            Place::Waiting { score } => Turn::given(Standing::Waiting, self.queue_claims(claims.sub, score)),
+            Place::Waiting { score, .. } if score == claims.score => Turn::held(Standing::Waiting, claims),
+            Place::Waiting { score, .. } => Turn::given(Standing::Waiting, self.queue_claims(claims.sub, score)),
             Place::Called { wait_ms, .. } => Turn::held(Standing::Called { wait_ms }, claims),
             Place::Inside { .. } => match self.session_claims(claims.sub, place) {
                 Some(session) => Turn::let_in(session, Some(claims)),
@@ -144,13 +147,12 @@ impl LiveRoom {
                 Some(session) => Turn::let_in(session, promise),
                 None => self.promise(visitor, promise, arrived),
             },
-            Some(Place::Waiting { score }) => {
+            Some(Place::Waiting { score, ahead }) => {
                 self.expired.remove(visitor);
                 let claims = self.queue_claims(visitor, score);
                 // The repeat of a join does not count as being seen.
                 self.presence.note(visitor, proof_of(&claims));
-                self.until_seen(score).await;
-                Turn::given(Standing::Waiting, claims)
+                Turn { ahead, ..Turn::given(Standing::Waiting, claims) }
             }
             // Another tab joined before, or an earlier join's answer was lost.
             Some(Place::Called { score, wait_ms, .. }) => {
@@ -223,7 +225,7 @@ fn proof_of(claims: &Claims) -> Proof {
 impl Turn {
     /// The turn of someone who holds a live session.
     pub fn admitted(session: Claims, queue: Option<Claims>) -> Self {
-        Self { standing: Standing::Admitted(Box::new(session)), queue, is_new: false }
+        Self { standing: Standing::Admitted(Box::new(session)), queue, is_new: false, ahead: None }
     }
 
     fn without_place(mode: Mode) -> Self {
@@ -231,22 +233,22 @@ impl Turn {
             Mode::SoldOut | Mode::Closed => Standing::NotOpen(mode),
             Mode::Scheduled | Mode::Open | Mode::Paused => Standing::NotQueued,
         };
-        Self { standing, queue: None, is_new: false }
+        Self { standing, queue: None, is_new: false, ahead: None }
     }
 
     /// The visitor is let in now.
     fn let_in(session: Claims, queue: Option<Claims>) -> Self {
-        Self { standing: Standing::Admitted(Box::new(session)), queue, is_new: true }
+        Self { standing: Standing::Admitted(Box::new(session)), queue, is_new: true, ahead: None }
     }
 
     /// The visitor holds the token already.
     fn held(standing: Standing, claims: Claims) -> Self {
-        Self { standing, queue: Some(claims), is_new: false }
+        Self { standing, queue: Some(claims), is_new: false, ahead: None }
     }
 
     /// The visitor is given the token now.
     fn given(standing: Standing, claims: Claims) -> Self {
-        Self { standing, queue: Some(claims), is_new: true }
+        Self { standing, queue: Some(claims), is_new: true, ahead: None }
     }
 
     /// The visitor's order for the status document, if the token says one.
@@ -258,9 +260,11 @@ impl Turn {
     pub(super) fn ahead(&self, view: &View) -> Option<u64> {
         match self.standing {
             Standing::Called { .. } => Some(0),
-            Standing::Promised | Standing::Waiting => {
-                self.score().filter(|score| view.has_seen(*score)).map(|score| view.snapshot.sketch.ahead_of(score))
-            }
+            Standing::Promised | Standing::Waiting => match self.score()? {
+                score if view.has_seen(score) => Some(view.snapshot.sketch.ahead_of(score)),
+                _ if view.is_settling() => None,
+                _ => self.ahead,
+            },
             _ => None,
         }
     }

@@ -105,7 +105,6 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     // Kept to the end: a temporary directory goes when this goes.
     let data = DataDir::open(args.data.as_deref())?;
     let (keyring, keys_are_fresh) = signing_keys(data.path())?;
-    let opens_at_ms = lasting_opening(&data.path().join("opens-at"), clock.unix_millis(), args.opens_in)?;
 
     let shutdown = Shutdown::new();
     let sandbox = PaySandbox::open(payments(&data, listeners.box_office.local_addr()?)?)?;
@@ -115,6 +114,8 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
         Arc::clone(&clock),
     )
     .await?;
+    // Written last, so that a start that fails for another reason does not fix the opening.
+    let opens_at_ms = lasting_opening(&data.path().join("opens-at"), clock.unix_millis(), args.opens_in)?;
     let room = room(&args, listeners.box_office.local_addr()?, opens_at_ms)?;
     let rooms = open_rooms(vec![room], &engine, &clock, &keyring, keys_are_fresh, &shutdown).await?;
     let admin_token = args.admin_token.clone().unwrap_or_else(crate::config::keys::generate);

@@ -73,19 +73,13 @@ impl Reply {
 
     /// The next six values, a place.
     pub(super) fn place(&mut self) -> Result<Place, StoreError> {
-        let [code, first, ends_or_deadline, third, admitted_ms, fresh] = self.place_numbers()?;
+        let [code, first, second, third, admitted_ms, fresh] = self.place_numbers()?;
         let score = Score(first);
         match code {
             0 => Ok(Place::None),
-            1 => Ok(Place::Waiting { score }),
-            2 => Ok(Place::Called { score, deadline_ms: ends_or_deadline, wait_ms: third }),
-            3 => Ok(Place::Inside {
-                score,
-                expires_ms: ends_or_deadline,
-                called_ms: third,
-                admitted_ms,
-                fresh: fresh == 1,
-            }),
+            1 => Ok(Place::Waiting { score, ahead: second.checked_sub(1) }),
+            2 => Ok(Place::Called { score, deadline_ms: second, wait_ms: third }),
+            3 => Ok(Place::Inside { score, expires_ms: second, called_ms: third, admitted_ms, fresh: fresh == 1 }),
             4 => mode_of(first).map(Place::NotOpen).ok_or_else(|| self.unexpected("a mode nobody knows")),
             _ => Err(self.unexpected("a place nobody knows")),
         }

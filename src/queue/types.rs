@@ -150,6 +150,8 @@ pub enum Place {
     Waiting {
         /// Their order.
         score: Score,
+        /// How many wait before them, where the script knows it at no cost: when they just joined, at the end.
+        ahead: Option<u64>,
     },
     /// At the front: the slot is theirs until the deadline.
     Called {

@@ -143,3 +143,18 @@ async fn buy(visitor: &mut Browser, seat: &str) -> String {
     assert_eq!(order.status, 202, "{order:?}");
     format!("/orders/{}", order.json()["order"].as_str().unwrap())
 }
+
+/// A slowloris on the private listeners would otherwise lock the operator out.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_says_nothing_is_closed() {
+    use tokio::io::AsyncReadExt as _;
+    let data = tempfile::tempdir().unwrap();
+    let demo = Demo::start(data.path(), &[]);
+    let silent = [&demo.shop, &demo.admin, &demo.box_office].map(|url| async move {
+        let mut stream = tokio::net::TcpStream::connect(url.strip_prefix("http://").unwrap()).await.unwrap();
+        let mut byte = [0; 1];
+        let closed = tokio::time::timeout(std::time::Duration::from_secs(30), stream.read(&mut byte)).await;
+        assert_eq!(closed.expect("still open after 30 s").unwrap(), 0);
+    });
+    futures_util::future::join_all(silent).await;
+}

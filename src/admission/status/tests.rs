@@ -43,7 +43,7 @@ fn holder(standing: Standing) -> Turn {
         called_ms: None,
         admitted_ms: None,
     };
-    Turn { standing, queue: Some(claims), is_new: false }
+    Turn { standing, queue: Some(claims), is_new: false, ahead: None }
 }
 
 fn tell(view: &View, turn: &Turn, is_stale: bool, jitter: f64) -> StatusDocument {

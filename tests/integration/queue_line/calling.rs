@@ -36,7 +36,7 @@ async fn a_claim_lets_in_once_and_tells_when(world: World) {
     let world = world.configured(policy()).await;
     assert_eq!(world.claim(visitor(1)).await, Place::None);
     let waiting = world.wait_in_line(visitor(1)).await;
-    assert_eq!(world.claim(visitor(1)).await, Place::Waiting { score: waiting });
+    assert_eq!(world.claim(visitor(1)).await, Place::Waiting { score: waiting, ahead: None });
     let called_ms = world.now_ms();
     world.queue.call(1).await.unwrap();
     let called = Place::Called { score: waiting, deadline_ms: called_ms + 30_000, wait_ms: 0 };
@@ -83,14 +83,14 @@ async fn the_absent_are_passed_over_and_keep_their_place(world: World) {
     let run = world.queue.call(1).await.unwrap();
     assert_eq!((run.called, run.skipped), (1, 2));
     assert!(is_called(world.look(crowd[2]).await));
-    assert_eq!(world.look(crowd[0]).await, Place::Waiting { score: scores[0] });
+    assert_eq!(world.look(crowd[0]).await, Place::Waiting { score: scores[0], ahead: None });
     let now = world.snapshot().await;
     assert_eq!(now.line, 3);
     assert_eq!(now.sketch.ahead_of(scores[1]), 1);
     assert_eq!(now.sketch.ahead_of(scores[3]), 2);
 
     // Back within the grace: next in line, before those who came later.
-    assert_eq!(world.claim(crowd[1]).await, Place::Waiting { score: scores[1] });
+    assert_eq!(world.claim(crowd[1]).await, Place::Waiting { score: scores[1], ahead: None });
     assert_eq!(world.queue.call(1).await.unwrap().called, 1);
     assert!(is_called(world.look(crowd[1]).await));
     assert!(world.snapshot().await.watermark > scores[1]);

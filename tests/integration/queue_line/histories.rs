@@ -124,7 +124,7 @@ impl Witness {
     }
 
     async fn waiting(&self) -> Vec<(VisitorId, Score)> {
-        let score = |place| if let Place::Waiting { score } = place { Some(score) } else { None };
+        let score = |place| if let Place::Waiting { score, .. } = place { Some(score) } else { None };
         self.everybody().await.into_iter().filter_map(|(who, place)| Some((who, score(place)?))).collect()
     }
 

@@ -58,10 +58,13 @@ async fn order_and_sessions_survive_a_flush(world: World) {
     for (turn, Token { visitor, proof }) in (0..).zip(tokens.iter().rev()) {
         match turn % 3 {
             0 => by_poll.push((*visitor, *proof)),
-            1 => assert_eq!(world.arrive(*visitor, Some(*proof), true).await, Place::Waiting { score: proof.score }),
+            1 => assert_eq!(
+                world.arrive(*visitor, Some(*proof), true).await,
+                Place::Waiting { score: proof.score, ahead: None }
+            ),
             _ => {
                 let place = world.queue.claim(*visitor, Some(*proof)).await.unwrap();
-                assert_eq!(place, Place::Waiting { score: proof.score });
+                assert_eq!(place, Place::Waiting { score: proof.score, ahead: None });
             }
         }
         if turn % 10 == 0 {
@@ -69,7 +72,12 @@ async fn order_and_sessions_survive_a_flush(world: World) {
         }
     }
     let places = world.queue.seen(&by_poll).await.unwrap();
-    assert!(places.iter().zip(&by_poll).all(|(place, (_, proof))| *place == Place::Waiting { score: proof.score }));
+    assert!(
+        places
+            .iter()
+            .zip(&by_poll)
+            .all(|(place, (_, proof))| *place == Place::Waiting { score: proof.score, ahead: None })
+    );
     assert!(later.iter().all(|later| *later > tokens[59].proof.score), "a newcomer got before the old line");
     assert_eq!(world.call_all().await, 0, "the room settles first");
 

@@ -39,8 +39,8 @@ async fn a_repeated_join_keeps_the_place(world: World) {
         assert_eq!(score(world.arrive(visitor(2), None, true).await), second);
     }
     let twice = [Arrival { visitor: visitor(3), proof: None, may_enter: false }; 2];
-    let places = world.queue.join(&twice).await.unwrap();
-    assert_eq!(places[0], places[1]);
+    let scores: Vec<Score> = world.queue.join(&twice).await.unwrap().into_iter().map(score).collect();
+    assert_eq!(scores[0], scores[1]);
     assert_eq!(world.snapshot().await.line, 3);
 
     assert_eq!(world.queue.call(1).await.unwrap().called, 1);
@@ -54,8 +54,8 @@ async fn a_repeated_join_keeps_the_place(world: World) {
 async fn parallel_joins_of_one_visitor_get_one_place(world: World) {
     let world = world.configured(policy()).await;
     let tabs = (0..40).map(|_| world.arrive(visitor(1), None, false));
-    let places = futures_util::future::join_all(tabs).await;
-    assert!(places.windows(2).all(|pair| pair[0] == pair[1]), "{places:?}");
+    let scores: Vec<Score> = futures_util::future::join_all(tabs).await.into_iter().map(score).collect();
+    assert!(scores.windows(2).all(|pair| pair[0] == pair[1]), "{scores:?}");
     assert_eq!(world.snapshot().await.line, 1);
 
     world.queue.leave(visitor(1)).await.unwrap();
@@ -69,7 +69,11 @@ async fn a_batch_of_any_size_is_answered_in_order(world: World) {
     let world = world.configured(policy()).await;
     let arrivals: Vec<Arrival> =
         visitors(0..1_201).into_iter().map(|visitor| Arrival { visitor, proof: None, may_enter: false }).collect();
-    let scores: Vec<Score> = world.queue.join(&arrivals).await.unwrap().into_iter().map(score).collect();
+    let places = world.queue.join(&arrivals).await.unwrap();
+    for (number, place) in (0..).zip(&places) {
+        assert!(matches!(place, Place::Waiting { ahead: Some(ahead), .. } if *ahead == number), "{number}: {place:?}");
+    }
+    let scores: Vec<Score> = places.into_iter().map(score).collect();
     assert_eq!(scores.len(), 1_201);
     assert!(scores.is_sorted_by(|earlier, later| earlier < later));
     assert_eq!(world.queue.join(&[]).await.unwrap(), []);

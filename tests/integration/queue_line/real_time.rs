@@ -30,7 +30,7 @@ async fn a_visitor_goes_from_the_line_to_the_shop() {
     let queue = room_on(&redis, &Policy { session_ttl: Duration::from_millis(200), ..policy() }).await;
     let before_us = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros();
     let place = queue.join(&[newcomer(1)]).await.unwrap()[0];
-    assert!(matches!(place, Place::Waiting { score } if u128::from(score.0) >= before_us), "{place:?}");
+    assert!(matches!(place, Place::Waiting { score, .. } if u128::from(score.0) >= before_us), "{place:?}");
     assert_eq!(queue.call(50).await.unwrap().called, 1);
     assert!(is_called(queue.join(&[newcomer(1)]).await.unwrap()[0]));
     assert!(is_inside(queue.claim(visitor(1), None).await.unwrap()));

@@ -157,7 +157,7 @@ pub fn never_believed() -> Proof {
 
 pub fn score(place: Place) -> Score {
     match place {
-        Place::Waiting { score } => score,
+        Place::Waiting { score, .. } => score,
         other => panic!("not waiting but {other:?}"),
     }
 }
