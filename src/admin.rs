@@ -33,7 +33,13 @@ pub fn router(rooms: Rooms, token: AdminToken) -> Router {
         .route("/api/rooms", get(rooms::list))
         .route("/api/rooms/{room}", get(rooms::show))
         .route("/api/rooms/{room}/mode", post(rooms::set_mode))
-        .fallback(async || Problem::new(StatusCode::NOT_FOUND, "there is no such address", "See the admin API."))
+        .fallback(async || {
+            Problem::new(
+                StatusCode::NOT_FOUND,
+                "there is no such address",
+                "Known are /healthz, /readyz, /api/rooms, /api/rooms/{room} and /api/rooms/{room}/mode.",
+            )
+        })
         .method_not_allowed_fallback(async || {
             let detail = "this address does not take that method";
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail, "Use GET to read and POST to change.")

@@ -4,7 +4,7 @@
 //!
 //! Redis is a fast cache of facts that are durable elsewhere: a visitor's place in the signed token the
 //! visitor holds, a sale in the SQL ledger. Hot paths verify signatures and read local snapshots, and never wait
-//! for the store.
+//! for the store: a session that has been used up by half is renewed with one script call, and that is all.
 //!
 //! # Layout
 //!
@@ -33,9 +33,12 @@
 //! # Life of a request
 //!
 //! 1. [`gateway`] accepts the connection, reads the head under a deadline and asks [`gateway::gate`].
-//! 2. A bypass rule or a valid session token sends it straight to [`gateway::proxy`]: no store is touched.
+//! 2. A bypass rule or a valid session token sends it straight to [`gateway::proxy`]: no store is touched, but once
+//!    in half a session's life to renew it.
 //! 3. A called visitor's queue token is exchanged for a session by one `claim` script, then forwarded too.
-//! 4. Anyone else joins the line (one `join` script) and is answered with the waiting page or its JSON twin.
+//! 4. Whoever comes new joins with one `join` script, which lets them straight in while nobody waits and there is
+//!    room. The others are answered with the waiting page or its JSON twin. Images, prefetches and the like get that
+//!    answer too, and no place.
 //! 5. The page polls [`room`], which answers from the snapshot that [`admission`] refreshes a few times a
 //!    second, until the visitor is called.
 //! 6. The origin's answer streams back; its `Stanchion-*` headers are acted on and removed on the way.

@@ -92,7 +92,7 @@ impl EventConfig {
         problems.check(self.seats <= MOST_SEATS, || format!("event.seats: use 0 to {MOST_SEATS}"));
         problems.check(self.general_admission <= 1_000_000, || "event.general_admission: use 0 to 1000000".to_owned());
         problems.check(self.seats > 0 || self.general_admission > 0, || {
-            "event: nothing to sell; set seats, general_admission or both".to_owned()
+            "event: nothing to sell; set seats (--seats), general_admission (--general-admission) or both".to_owned()
         });
         problems.check((1..=100).contains(&self.per_hold_limit), || {
             "event.per_hold_limit: use 1 to 100 tickets".to_owned()
@@ -111,7 +111,7 @@ impl ProviderConfig {
         });
         let strong = self.webhook_secrets.iter().all(|secret| secret.expose().len() >= 16);
         problems.check(!self.webhook_secrets.is_empty() && strong, || {
-            "provider.webhook_secrets: give at least one, of 16 characters or more".to_owned()
+            "provider.webhook_secrets (--webhook-secret): give at least one, of 16 characters or more".to_owned()
         });
         problems.check(within(self.timeout, Duration::from_millis(100), Duration::from_mins(1)), || {
             "provider.timeout: use 100 ms to 60 s".to_owned()

@@ -17,10 +17,14 @@ use crate::{
 
 /// Run the reference box office alone
 ///
-/// It sells the event `demo` and asks a payment provider such as `stanchion pay-sandbox` for the money.
+/// It sells the event `demo` and asks a payment provider such as `stanchion pay-sandbox` for the money. Put the gateway
+/// in front of it with `stanchion serve --origin http://127.0.0.1:8081`.
 ///
-/// Example: stanchion box-office --seats 800 --provider http://127.0.0.1:8082 --data ./box-office
+/// Example:
+///   export STANCHION_PROVIDER_KEY=a-key STANCHION_WEBHOOK_SECRET=sixteen-or-more-characters
+///   stanchion box-office --seats 800 --provider http://127.0.0.1:8082 --data ./box-office
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub struct Args {
     /// Where buyers reach it; put the gateway in front.
     #[arg(long, default_value = "127.0.0.1:8081", value_name = "ADDRESS")]

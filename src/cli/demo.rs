@@ -231,12 +231,15 @@ fn announce(
         [&listeners.public, &listeners.admin, &listeners.box_office].map(TcpListener::local_addr);
     let (public, admin, box_office) = (public?, admin?, box_office?);
     let engines = if args.redis.is_some() { "Redis" } else { "embedded" };
-    let opens_in = Duration::from_millis(opens_in_ms).as_secs_f64();
+    let opens = match Duration::from_millis(opens_in_ms).as_secs_f64() {
+        0.0 => "open".to_owned(),
+        seconds => format!("opens in {seconds:.1} s"),
+    };
     let (seats, general_admission) = (args.sale.seats, args.sale.general_admission);
     let (capacity, rate, data) = (args.capacity, args.rate, data.describe());
     let said = format!(
         "Stanchion demo: {seats} seats, {general_admission} general admission.\n\
-        \x20 shop         http://{public}/   (opens in {opens_in:.1} s)\n\
+        \x20 shop         http://{public}/   ({opens})\n\
         \x20 admin        http://{admin}/api/rooms/main   http://{admin}/events/demo/audit\n\
         \x20 admin token  {admin_token}\n\
         \x20 box office   http://{box_office}/   (behind the waiting room; never public)\n\

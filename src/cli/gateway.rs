@@ -50,7 +50,8 @@ pub struct Args {
     /// Keep the line in Redis 7 or Valkey instead of in this process.
     #[arg(long, env = "STANCHION_REDIS", value_name = "URL", hide_env_values = true)]
     redis: Option<String>,
-    /// Where the signing keys are kept [default: the state directory].
+    /// Where the signing keys are kept [default: the state directory]; several gateways need the same keys. Not used
+    /// when STANCHION_KEYS holds them (hex, the newest first, commas between).
     #[arg(long, env = "STANCHION_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
     /// Token of the admin API; without one, its changing calls are refused.
@@ -76,6 +77,7 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
 
     let shutdown = Shutdown::new();
     let rooms = open_rooms(config.rooms, &engine, &clock, &keyring, keys_are_fresh, &shutdown).await?;
+    tracing::info!(data = %config.data.display(), "signing keys");
     tracing::info!(address = %public.local_addr()?, rooms = rooms.len(), "gateway listening");
     tracing::info!(address = %private.local_addr()?, "admin listening");
     shutdown.spawn(gateway::serve(public, build(&rooms)?, shutdown.clone()));

@@ -11,10 +11,13 @@ use crate::{
 
 /// Run a payment provider to test against
 ///
-/// Charges are captured after --latency and announced by a signed webhook.
+/// Charges are captured after --latency and announced by a signed webhook. Key and secret are the box office's too.
 ///
-/// Example: stanchion pay-sandbox --webhook http://127.0.0.1:8081/webhooks/payments --decline-ratio 0.1
+/// Example:
+///   export STANCHION_PROVIDER_KEY=a-key STANCHION_WEBHOOK_SECRET=sixteen-or-more-characters
+///   stanchion pay-sandbox --webhook http://127.0.0.1:8081/webhooks/payments --decline-ratio 0.1
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub struct Args {
     /// Where the API listens.
     #[arg(long, default_value = "127.0.0.1:8082", value_name = "ADDRESS")]
@@ -41,6 +44,7 @@ pub struct Args {
 
 pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     anyhow::ensure!((0.0..=1.0).contains(&args.decline_ratio), "--decline-ratio must be between 0 and 1");
+    anyhow::ensure!(args.webhook_secret.len() >= 16, "--webhook-secret: use 16 characters or more, as the shop does");
     let listener = listener::bind(args.listen).await?;
     let sandbox = PaySandbox::open(PaySandboxConfig {
         api_key: args.provider_key.into(),

@@ -66,7 +66,7 @@ impl RoomConfig {
         let origin = if let Some(origin) = table.origin.as_deref() {
             problems.take(&field("origin"), parse_origin(origin))
         } else {
-            problems.add(field("origin is missing: where is the shop? Such as --origin http://127.0.0.1:3000"));
+            problems.add(field("origin is missing: where is the shop? Such as origin = \"http://127.0.0.1:3000\", or --origin http://127.0.0.1:3000"));
             None
         };
         let opens_at_ms = table.opens_at.and_then(|text| problems.take(&field("opens_at"), parse_instant(&text)));
@@ -228,7 +228,7 @@ pub fn parse_origin(text: &str) -> Result<Uri, String> {
     if plain && uri.authority().is_some_and(is_sound) {
         Ok(uri)
     } else {
-        Err(format!("{text:?}: use http://HOST:PORT, without a path"))
+        Err(format!("{text:?}: use http://HOST:PORT, without a path (TLS to the shop is not spoken yet)"))
     }
 }
 

@@ -9,7 +9,7 @@ use http::{
 
 use super::{Body, Peer, body, cookies, gate::intent::Format};
 use crate::{
-    admission::{LiveRoom, StatusDocument, Turn},
+    admission::{LiveRoom, State, StatusDocument, Turn},
     pages::{Page, WaitingPage},
 };
 
@@ -28,9 +28,6 @@ pub struct Asked<'a> {
     pub prefix: &'a str,
 }
 
-/// Said to programs whose request would have changed something.
-const NOT_SUBMITTED: &str = "Nothing was submitted. Wait for your turn, then send it again.";
-
 /// The answer, with the room's status for queued requests.
 pub fn response(room: &LiveRoom, turn: &Turn, asked: &Asked<'_>) -> Response<Body> {
     let status = StatusCode::from_u16(room.config().queued_status).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
@@ -46,7 +43,7 @@ pub fn response(room: &LiveRoom, turn: &Turn, asked: &Asked<'_>) -> Response<Bod
         Format::Json => {
             if asked.was_submitted {
                 let said = document.message.take().map_or(String::new(), |message| format!(" {message}"));
-                document.message = Some(format!("{NOT_SUBMITTED}{said}"));
+                document.message = Some(format!("Nothing was submitted.{}{said}", what_next(room, &document, asked)));
             }
             let mut answer = Response::new(body::full(json(&document)));
             set(&mut answer, CONTENT_TYPE, "application/json");
@@ -58,6 +55,18 @@ pub fn response(room: &LiveRoom, turn: &Turn, asked: &Asked<'_>) -> Response<Bod
     never_cached(&mut answer);
     remember(&mut answer, room, turn, asked.peer);
     answer
+}
+
+/// What a program does whose request would have changed something.
+fn what_next(room: &LiveRoom, document: &StatusDocument, asked: &Asked<'_>) -> String {
+    match document.state {
+        State::SoldOut | State::Closed => String::new(),
+        State::NotQueued | State::Expired => {
+            let (prefix, name) = (asked.prefix, room.name());
+            format!(" Join the line with POST {prefix}/{name}/join, wait for your turn, then send it again.")
+        }
+        _ => " Wait for your turn, then send it again.".to_owned(),
+    }
 }
 
 /// Adds the visitor's new tokens.

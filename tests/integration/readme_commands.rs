@@ -1,8 +1,16 @@
 //! Every command in the README is run, as written there but for ports and sizes that a test must choose.
 
-use std::path::Path;
+use std::{path::Path, process::Command};
 
-use crate::support::program::{Demo, stanchion};
+use http::Method;
+use serde_json::json;
+
+use crate::support::{
+    browser::Browser,
+    house::eventually,
+    program::{Demo, Running, stanchion},
+    redis_server::free_port,
+};
 
 /// The commands of the README's `sh` blocks, after `cargo run --release --`.
 fn commands() -> Vec<String> {
@@ -23,10 +31,12 @@ fn commands() -> Vec<String> {
 #[test]
 fn every_command_of_the_readme_works() {
     let data = tempfile::tempdir().unwrap();
-    let demo = Demo::start(data.path(), &["--opens-in", "1s", "--seats", "20", "--hold-for", "5s"]);
+    let args = ["--opens-in", "1s", "--seats", "20", "--hold-for", "5s", "--admin-token", "TOKEN"];
+    let demo = Demo::start(data.path(), &args);
     for command in commands() {
         let Some(args) = command.strip_prefix("cargo run --release -- ") else {
-            panic!("the README has a command that this test cannot run: {command}")
+            curl(&demo, &command);
+            continue;
         };
         let args: Vec<&str> = args.split_whitespace().collect();
         match args[0] {
@@ -41,6 +51,14 @@ fn every_command_of_the_readme_works() {
             _ => panic!("the README has a command that this test does not know: {command}"),
         }
     }
+}
+
+fn curl(demo: &Demo, command: &str) {
+    assert!(command.starts_with("curl "), "the README has a command that this test cannot run: {command}");
+    let command = command.replace("http://127.0.0.1:9090", &demo.admin);
+    let output = Command::new("sh").args(["-c", &format!("{command} --fail --silent --show-error")]).output().unwrap();
+    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stdout.starts_with(b"{"), "{command}: {}", String::from_utf8_lossy(&output.stdout));
 }
 
 /// A hundred visitors stand in for five thousand, and the demo's own address for 8080.
@@ -75,4 +93,37 @@ fn serve(args: &[&str]) {
     let _ = child.kill();
     let _ = child.wait();
     assert!(listening, "serve ended without listening");
+}
+
+/// The demo's parts as programs of their own, as the README's last section starts them.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_parts_of_the_demo_work_as_programs_of_their_own() {
+    let data = tempfile::tempdir().unwrap();
+    let [shop, audit, provider, public, private] = [(); 5].map(|()| format!("127.0.0.1:{}", free_port()));
+    let dir = |name: &str| data.path().join(name).to_str().unwrap().to_owned();
+    let shared = [("STANCHION_PROVIDER_KEY", "a-key"), ("STANCHION_WEBHOOK_SECRET", "sixteen-or-more-characters")];
+    let url = |address: &str| format!("http://{address}");
+    let (webhook, provider_url, origin) = (url(&shop) + "/webhooks/payments", url(&provider), url(&shop));
+    let (ledger, keys) = (dir("box-office"), dir("gateway"));
+    let _parts = [
+        Running::start(&["pay-sandbox", "--listen", &provider, "--webhook", &webhook], &shared),
+        Running::start(
+            &["box-office", "--listen", &shop, "--admin", &audit, "--provider", &provider_url, "--data", &ledger],
+            &shared,
+        ),
+        Running::start(&["serve", "--origin", &origin, "--listen", &public, "--admin", &private, "--data", &keys], &[]),
+    ];
+    for address in [&shop, &audit, &provider, &public, &private] {
+        let up = async || tokio::net::TcpStream::connect(address).await.ok();
+        eventually("a part to listen", up).await;
+    }
+    let mut buyer = Browser::at(&url(&public));
+    assert_eq!(buyer.open("/events/demo").await.status, 200);
+    let hold = buyer.post("/events/demo/holds", &[], &json!({ "seats": ["A1"] })).await.json();
+    let order = buyer.post("/orders", &[("idempotency-key", "k")], &json!({ "hold": hold["hold"] })).await.json();
+    buyer
+        .until_json(&format!("/orders/{}", order["order"].as_str().unwrap()), |order| order["status"] == "confirmed")
+        .await;
+    let audit = Browser::at(&url(&audit)).call(Method::GET, "/events/demo/audit").await.json();
+    assert_eq!((&audit["sold"], &audit["captures"]), (&json!(1), &json!(1)), "{audit}");
 }

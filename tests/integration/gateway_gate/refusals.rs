@@ -62,7 +62,8 @@ async fn an_unadmitted_post_is_refused_and_never_reaches_the_shop() {
     for method in [Method::POST, Method::PUT, Method::DELETE] {
         let answer = house.browser().send(method, "/shop/buy", &call, "{}").await;
         assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
-        assert!(answer.json()["message"].as_str().unwrap().starts_with("Nothing was submitted"));
+        let said = answer.json()["message"].as_str().unwrap().to_owned();
+        assert!(said.starts_with("Nothing was submitted. Join the line with POST /__room/main/join"), "{said}");
         assert_eq!(answer.json()["state"], "not_queued");
     }
     assert_eq!(house.shop.heard(), [""; 0]);

@@ -25,6 +25,22 @@ pub fn command(args: &[&str]) -> Command {
     command
 }
 
+/// Any long-running command of the program, killed by pid with the value. Its log goes to the test's own.
+pub struct Running(Child);
+
+impl Running {
+    pub fn start(args: &[&str], environment: &[(&str, &str)]) -> Self {
+        Self(command(args).envs(environment.iter().copied()).stdin(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A running `stanchion demo`.
 pub struct Demo {
     child: Child,
