@@ -1,9 +1,5 @@
 //! The command line: arguments, and the wiring of the parts.
-#![expect(
-    clippy::doc_markdown,
-    rustdoc::bare_urls,
-    reason = "the comments on arguments are the help text, not Markdown"
-)]
+#![expect(clippy::doc_markdown, reason = "the comments on arguments are the help text, not Markdown")]
 
 mod box_office;
 mod check_config;
