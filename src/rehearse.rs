@@ -29,7 +29,7 @@ pub use progress::{Progress, Standing};
 pub use report::Report;
 
 use std::{
-    sync::{Arc, atomic::Ordering},
+    sync::{Arc, OnceLock, atomic::Ordering},
     time::Duration,
 };
 
@@ -68,8 +68,9 @@ pub async fn play_showing(plan: Plan, progress: &dyn Progress) -> Result<Report,
     let target = Arc::new(Target::find(&plan.url).await?);
     let admin = plan.admin.clone().filter(|_| !plan.no_audit).map(Admin::at);
     let limits = limits(&plan, admin.as_ref()).await;
-    let audit_before = match &admin {
-        Some(admin) => admin.audit(plan.event.as_deref().unwrap_or("demo")).await.ok(),
+    let office = plan.audit.clone().or_else(|| plan.admin.clone()).filter(|_| !plan.no_audit).map(Admin::at);
+    let audit_before = match &office {
+        Some(office) => office.audit(plan.event.as_deref().unwrap_or("demo")).await.ok(),
         None => None,
     };
 
@@ -82,10 +83,14 @@ pub async fn play_showing(plan: Plan, progress: &dyn Progress) -> Result<Report,
         tally: Arc::clone(&tally),
         start: Instant::now() + Duration::from_millis(200),
         stop: stop.clone(),
+        hopeless: OnceLock::new(),
     });
     let records = run(&world, progress).await;
     let took = world.start.elapsed();
     stop.cancel();
+    if let Some(error) = world.hopeless.get() {
+        return Err(error.clone());
+    }
 
     let plan = &world.plan;
     let event = plan.event.clone().or_else(|| tally.main_event()).unwrap_or_else(|| "demo".to_owned());
@@ -93,7 +98,7 @@ pub async fn play_showing(plan: Plan, progress: &dyn Progress) -> Result<Report,
     let evidence = Evidence {
         limits,
         audit_before,
-        audit_after: audit(plan, admin.as_ref(), &event).await,
+        audit_after: audit(plan, office.as_ref(), &event).await,
         redis: probe.await.ok().flatten(),
         unexpected: figures.unexpected.clone(),
         network_errors: figures.network_errors.values().sum(),
@@ -137,13 +142,19 @@ fn standing(world: &World) -> Standing {
         arrived: tally.arrived.load(Ordering::Relaxed),
         waiting: tally.waiting.load(Ordering::Relaxed),
         inside: tally.inside.load(Ordering::Relaxed),
+        hoping: tally.hoping.load(Ordering::Relaxed),
+        hold_seconds: tally.hold_seconds.load(Ordering::Relaxed),
         bought: tally.bought.load(Ordering::Relaxed),
-        done: tally.done.load(Ordering::Relaxed),
+        gone: tally.gone.load(Ordering::Relaxed),
         requests: tally.requests.load(Ordering::Relaxed),
     }
 }
 
 const NO_ADMIN: &str = "the private listener was not asked";
+const CURE_LIMITS: &str = "give the gateway's --admin URL, or all of --capacity, --rate and --rate-burst, or --no-audit \
+                           to leave this out";
+const CURE_AUDIT: &str = "give the private listener of the box office with --box-office-admin URL, or --no-audit to \
+                          leave this out";
 
 async fn limits(plan: &Plan, admin: Option<&Admin>) -> Known<Limits> {
     if let (Some(capacity), Some(rate), Some(burst)) = (plan.capacity, plan.rate, plan.burst) {
@@ -151,23 +162,26 @@ async fn limits(plan: &Plan, admin: Option<&Admin>) -> Known<Limits> {
     }
     match admin {
         None if plan.no_audit => Known::LeftOut,
-        None => Known::Missing(NO_ADMIN.to_owned()),
+        None => Known::Missing { why: NO_ADMIN.to_owned(), cure: CURE_LIMITS },
         Some(admin) => match admin.limits(&plan.room).await {
             Ok(told) => Known::Is(Limits {
                 capacity: plan.capacity.unwrap_or(told.capacity),
                 rate: plan.rate.unwrap_or(told.rate),
                 burst: plan.burst.unwrap_or(told.burst),
             }),
-            Err(why) => Known::Missing(why),
+            Err(why) => Known::Missing { why, cure: CURE_LIMITS },
         },
     }
 }
 
-async fn audit(plan: &Plan, admin: Option<&Admin>, event: &str) -> Known<Audit> {
-    match admin {
+async fn audit(plan: &Plan, office: Option<&Admin>, event: &str) -> Known<Audit> {
+    match office {
         None if plan.no_audit => Known::LeftOut,
-        None => Known::Missing(NO_ADMIN.to_owned()),
-        Some(admin) => admin.quiet_audit(event).await.map_or_else(Known::Missing, Known::Is),
+        None => Known::Missing { why: NO_ADMIN.to_owned(), cure: CURE_AUDIT },
+        Some(office) => match office.quiet_audit(event).await {
+            Ok(audit) => Known::Is(audit),
+            Err(why) => Known::Missing { why, cure: CURE_AUDIT },
+        },
     }
 }
 

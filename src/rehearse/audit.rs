@@ -58,7 +58,7 @@ impl Audit {
 /// How long payments may take to settle after the last buyer left.
 const QUIET_WITHIN: Duration = Duration::from_secs(30);
 
-/// The private listener.
+/// A private listener: the gateway's knows the limits, the box office's the audit, and one of both knows both.
 #[derive(Debug)]
 pub(super) struct Admin {
     url: Uri,

@@ -10,9 +10,10 @@ use super::{
     client::{Answer, Ask},
     now_ms,
     personality::{Personality, around, between},
+    plan::RehearseError,
     record::{Order, Outcome},
     shop::{Choice, Event, Hold, OrderDocument},
-    tally::Kind,
+    tally::{Counted, Kind},
     visitor::{Visitor, is_queued},
 };
 
@@ -33,8 +34,10 @@ const HOPE: Duration = Duration::from_secs(2);
 /// What a step came to, when it did not give what was asked for.
 enum Stopped {
     End(Shopping),
-    /// Somebody else was faster, or nothing is free just now.
+    /// Somebody else was faster.
     TryAgain,
+    /// Nothing is free just now, but seats that are held may come back.
+    AllHeld,
     /// An answer nobody expects, already noted.
     Odd,
 }
@@ -93,17 +96,26 @@ impl Visitor {
     async fn take_seats(&mut self, event: &str) -> Result<(Hold, Instant), Shopping> {
         let wanted = self.dice.random_range(1..=2);
         let (mut odd, mut pause) = (0, Duration::from_millis(150));
+        let mut hoping = None;
         loop {
             let stopped = match self.choose(event, wanted).await {
                 Ok(choice) => match self.hold(event, &choice).await {
-                    Ok(hold) => return Ok(hold),
+                    Ok(hold) => {
+                        self.world.tally.hold_seconds.fetch_max(hold.0.expires_in_seconds, Ordering::Relaxed);
+                        self.tab.person().record.took_seats = true;
+                        return Ok(hold);
+                    }
                     Err(stopped) => stopped,
                 },
                 Err(stopped) => stopped,
             };
+            hoping = match &stopped {
+                Stopped::AllHeld => hoping.or_else(|| Some(Counted::among(&self.world.tally.hoping))),
+                _ => None,
+            };
             match stopped {
                 Stopped::End(end) => return Err(end),
-                Stopped::TryAgain => odd = 0,
+                Stopped::TryAgain | Stopped::AllHeld => odd = 0,
                 Stopped::Odd => odd += 1,
             }
             if odd >= PATIENCE {
@@ -117,18 +129,35 @@ impl Visitor {
 
     async fn choose(&mut self, event: &str, wanted: u32) -> Result<serde_json::Value, Stopped> {
         let ask = Ask::get(Kind::Event, &format!("/events/{event}"));
-        let answer = self.inside(&ask, &[200]).await?;
-        let choice = match serde_json::from_slice::<Event<'_>>(&answer.body) {
-            Ok(event) => event.choose(wanted, &mut self.dice),
-            Err(_) => return Err(self.not_json(Kind::Event)),
+        let answer = self.inside(&ask, &[200, 404]).await?;
+        if answer.status == 404 {
+            self.doubt_the_shop(&ask, answer.describe());
+            self.world.tally.unexpected(&format!("event: {}", answer.describe()));
+            return Err(Stopped::Odd);
+        }
+        let Ok(document) = serde_json::from_slice::<Event<'_>>(&answer.body) else {
+            self.doubt_the_shop(&ask, "something that is not its JSON document".to_owned());
+            return Err(self.not_json(Kind::Event));
         };
+        let choice = document.choose(wanted, &mut self.dice);
+        self.world.tally.event_understood.store(true, Ordering::Relaxed);
         match choice {
             Choice::Take(body) => Ok(body),
-            Choice::ComeBack => Err(Stopped::TryAgain),
+            Choice::ComeBack => Err(Stopped::AllHeld),
             Choice::NothingLeft => {
                 self.leave().await;
                 Err(Stopped::End(Shopping::Over(Outcome::SoldOut)))
             }
+        }
+    }
+
+    /// Ends the rehearsal when nobody was ever given the event: this is not the reference box office, and everybody else
+    /// would fail alike. Once somebody was, such an answer is only odd.
+    fn doubt_the_shop(&self, ask: &Ask, answer: String) {
+        if !self.world.tally.event_understood.load(Ordering::Relaxed) {
+            // The first who notices is enough.
+            let _ = self.world.hopeless.set(RehearseError::NotTheBoxOffice { path: ask.path.clone(), answer });
+            self.world.stop.cancel();
         }
     }
 
@@ -184,7 +213,7 @@ impl Visitor {
                     self.world.tally.unexpected("put out of the shop while paying");
                     return Err(Some(end));
                 }
-                Err(Stopped::TryAgain) => odd = 0,
+                Err(Stopped::TryAgain | Stopped::AllHeld) => odd = 0,
                 Err(Stopped::Odd) => odd += 1,
             }
             if odd >= PATIENCE {

@@ -16,9 +16,12 @@ pub struct Plan {
     pub arrivals: Arrivals,
     /// Decides who does what, which seats they want and how long they think.
     pub seed: u64,
-    /// The private listener: the room's limits and the audit. `None` asks nobody, and the rows that need it are broken
-    /// unless [`Plan::no_audit`].
+    /// The private listener: the room's limits. `None` asks nobody, and the rows that need it are unknown unless
+    /// [`Plan::no_audit`].
     pub admin: Option<Uri>,
+    /// The box office's private listener: the audit. `None` asks [`Plan::admin`], which knows both where the gateway and
+    /// the box office are one program.
+    pub audit: Option<Uri>,
     /// Leave out what only the private listener knows.
     pub no_audit: bool,
     /// The system's Redis, to count who is inside by its own sets.
@@ -92,6 +95,7 @@ impl Plan {
             arrivals: Arrivals::Ramp(Duration::from_secs(5)),
             seed: 1,
             admin: Some(Uri::from_static("http://127.0.0.1:9090")),
+            audit: None,
             no_audit: false,
             redis: None,
             event: None,
@@ -156,7 +160,7 @@ impl Plan {
 }
 
 /// Why a rehearsal could not be played at all.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum RehearseError {
     /// The plan makes no sense.
     #[error("{0}")]
@@ -178,5 +182,18 @@ pub enum RehearseError {
         address: String,
         /// What the connection attempt said.
         reason: String,
+    },
+    /// The shop does not speak the API that visitors buy with.
+    #[error(
+        "GET {path} answered with {answer}, not with the event: `rehearse` buys through the reference box office's API \
+         (GET /events/{{event}}, POST /events/{{event}}/holds, DELETE /holds/{{hold}}, POST /orders, \
+         GET /orders/{{order}}). If the event has another name, give --event NAME; another shop can stand behind the \
+         waiting room, but it needs these five to be rehearsed"
+    )]
+    NotTheBoxOffice {
+        /// What was asked for.
+        path: String,
+        /// What came instead.
+        answer: String,
     },
 }

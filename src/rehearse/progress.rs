@@ -20,12 +20,35 @@ pub struct Standing {
     pub waiting: u64,
     /// Are in the shop.
     pub inside: u64,
+    /// Are in the shop and find every seat sold or held, so they wait for held ones to come back.
+    pub hoping: u64,
+    /// The longest a hold lasts, as far as anybody was told; 0 before.
+    pub hold_seconds: u64,
     /// Have tickets.
     pub bought: u64,
-    /// Are gone, for whatever reason.
-    pub done: u64,
+    /// Are gone without tickets, for whatever reason.
+    pub gone: u64,
     /// Requests answered.
     pub requests: u64,
+}
+
+impl Standing {
+    /// Why little moves just now, where that is known: seats that are held and never paid for come back in their time.
+    fn patience(&self) -> Option<String> {
+        (self.hoping > 0).then(|| {
+            let Self { hoping, hold_seconds, .. } = self;
+            let lasts = if *hold_seconds > 0 { format!(" (a hold lasts {hold_seconds} s)") } else { String::new() };
+            format!("{hoping} waiting for held seats to come back{lasts}")
+        })
+    }
+
+    fn line(&self) -> String {
+        let patience = self.patience().map_or_else(String::new, |why| format!("  {why}"));
+        format!(
+            "arrived {}/{}  waiting {}  inside {}  bought {}  gone without {}  requests {}{patience}",
+            self.arrived, self.users, self.waiting, self.inside, self.bought, self.gone, self.requests
+        )
+    }
 }
 
 /// Something that shows a [`Standing`] a few times a second.
@@ -56,19 +79,19 @@ struct Bars {
     waiting: ProgressBar,
     inside: ProgressBar,
     bought: ProgressBar,
-    done: ProgressBar,
+    gone: ProgressBar,
 }
 
 impl Bars {
     fn new() -> Self {
         let all = MultiProgress::new();
         // A constant that the library accepts; its default is the fallback.
-        let style = ProgressStyle::with_template("{prefix:>8} {wide_bar:.cyan/blue} {pos:>6}/{len}  {msg}")
+        let style = ProgressStyle::with_template("{prefix:>12} {wide_bar:.cyan/blue} {pos:>6}/{len}  {msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = |name: &'static str| all.add(ProgressBar::new(0)).with_style(style.clone()).with_prefix(name);
-        let (arrived, waiting, inside, bought, done) =
-            (bar("arrived"), bar("waiting"), bar("inside"), bar("bought"), bar("gone"));
-        Self { _all: all, arrived, waiting, inside, bought, done }
+        let (arrived, waiting, inside, bought, gone) =
+            (bar("arrived"), bar("waiting"), bar("inside"), bar("bought"), bar("gone without"));
+        Self { _all: all, arrived, waiting, inside, bought, gone }
     }
 }
 
@@ -79,16 +102,17 @@ impl Progress for Bars {
             (&self.waiting, standing.waiting),
             (&self.inside, standing.inside),
             (&self.bought, standing.bought),
-            (&self.done, standing.done),
+            (&self.gone, standing.gone),
         ] {
             bar.set_length(standing.users);
             bar.set_position(position);
         }
         self.arrived.set_message(format!("{} requests", standing.requests));
+        self.inside.set_message(standing.patience().unwrap_or_default());
     }
 
     fn finish(&self) {
-        for bar in [&self.arrived, &self.waiting, &self.inside, &self.bought, &self.done] {
+        for bar in [&self.arrived, &self.waiting, &self.inside, &self.bought, &self.gone] {
             bar.abandon();
         }
     }
@@ -109,16 +133,20 @@ impl Progress for Lines {
         }
         *last = Some(Instant::now());
         // Nobody reads progress on a closed pipe.
-        let _ = writeln!(
-            std::io::stderr(),
-            "arrived {}/{}  waiting {}  inside {}  bought {}  gone {}  requests {}",
-            standing.arrived,
-            standing.users,
-            standing.waiting,
-            standing.inside,
-            standing.bought,
-            standing.done,
-            standing.requests
-        );
+        let _ = writeln!(std::io::stderr(), "{}", standing.line());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_counts_buyers_apart_and_says_why_nothing_moves() {
+        let mut standing = Standing { users: 9, arrived: 9, inside: 2, bought: 6, gone: 1, ..Standing::default() };
+        assert!(standing.line().ends_with("bought 6  gone without 1  requests 0"), "{}", standing.line());
+        (standing.hoping, standing.hold_seconds) = (2, 120);
+        let patience = "2 waiting for held seats to come back (a hold lasts 120 s)";
+        assert!(standing.line().ends_with(patience), "{}", standing.line());
     }
 }

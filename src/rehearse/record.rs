@@ -101,6 +101,8 @@ pub struct Record {
     pub cut_short: u32,
     /// How often they had to wait again after a session ran out.
     pub returns: u32,
+    /// Some seats were held for them at some time.
+    pub took_seats: bool,
     /// Their orders.
     pub orders: Vec<Order>,
     /// How many addresses carried a token.

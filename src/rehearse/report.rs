@@ -13,7 +13,7 @@ use super::{
 /// What a rehearsal found. Serialises to the JSON of `--json`, displays as the table on the terminal.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// Whether no guarantee was broken.
+    /// Whether no guarantee was broken and none stayed unknown.
     pub held: bool,
     /// The verdict, guarantee by guarantee.
     pub verdict: Vec<Row>,
@@ -64,13 +64,29 @@ impl Settings {
 
 impl Report {
     pub(super) fn new(verdict: Vec<Row>, figures: Figures, plan: &Plan) -> Self {
-        let held = verdict.iter().all(|row| row.judgement != Judgement::Broken);
+        let held = verdict.iter().all(|row| !matches!(row.judgement, Judgement::Broken | Judgement::Unknown));
         Self { held, verdict, figures, settings: Settings::of(plan) }
     }
 
-    /// Whether no guarantee was broken; the exit status of `stanchion rehearse` follows it.
+    /// Whether no guarantee was broken and none stayed unknown, as nothing is passed over in silence; the exit status of `stanchion rehearse` follows it.
     pub fn held(&self) -> bool {
         self.held
+    }
+
+    fn conclusion(&self) -> String {
+        let unknown: Vec<String> =
+            self.verdict.iter().filter(|row| row.judgement == Judgement::Unknown).map(label).collect();
+        let broken = self.verdict.iter().any(|row| row.judgement == Judgement::Broken);
+        match (broken, unknown.as_slice()) {
+            (false, []) => "Every guarantee that was checked held.".to_owned(),
+            (true, []) => "A guarantee was broken.".to_owned(),
+            (true, _) => {
+                format!("A guarantee was broken, and {} could not be checked: {}.", unknown.len(), unknown.join("; "))
+            }
+            (false, _) => {
+                format!("No guarantee broke, but {} could not be checked: {}.", unknown.len(), unknown.join("; "))
+            }
+        }
     }
 }
 
@@ -80,17 +96,21 @@ impl fmt::Display for Report {
             let mark = match row.judgement {
                 Judgement::Held => "held",
                 Judgement::Broken => "BROKEN",
+                Judgement::Unknown => "unknown",
                 Judgement::NotChecked => "-",
             };
-            writeln!(f, "{mark:>6}  {:<3}  {:<53} {}", row.guarantee, row.what, row.detail)?;
+            writeln!(f, "{mark:>7}  {:<3}  {:<53} {}", row.guarantee, row.what, row.detail)?;
         }
         writeln!(f)?;
         show_figures(f, &self.figures)?;
         let settings = &self.settings;
         writeln!(f, "\nplay it again with: --users {} --seed {}", settings.users, settings.seed)?;
-        let verdict = if self.held { "Every guarantee that was checked held." } else { "A guarantee was broken." };
-        writeln!(f, "{verdict}")
+        writeln!(f, "{}", self.conclusion())
     }
+}
+
+fn label(row: &Row) -> String {
+    if row.guarantee.is_empty() { row.what.to_owned() } else { format!("{} {}", row.guarantee, row.what) }
 }
 
 fn show_figures(f: &mut fmt::Formatter<'_>, figures: &Figures) -> fmt::Result {

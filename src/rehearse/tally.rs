@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, btree_map::Entry},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -61,8 +61,15 @@ pub(super) struct Tally {
     pub(super) arrived: AtomicU64,
     pub(super) waiting: Arc<AtomicU64>,
     pub(super) inside: Arc<AtomicU64>,
+    /// Inside, and told that every seat is sold or held just now.
+    pub(super) hoping: Arc<AtomicU64>,
+    /// The longest a hold lasts, as far as anybody was told.
+    pub(super) hold_seconds: AtomicU64,
     pub(super) bought: AtomicU64,
-    pub(super) done: AtomicU64,
+    /// Gone without tickets.
+    pub(super) gone: AtomicU64,
+    /// Somebody was given the event as the reference box office describes it.
+    pub(super) event_understood: AtomicBool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -25,8 +25,10 @@ pub(super) use capacity::peak_inside;
 pub enum Judgement {
     /// It was checked and held.
     Held,
-    /// It was broken, or could not be checked though it should have been.
+    /// It was broken.
     Broken,
+    /// It should have been checked and could not be.
+    Unknown,
     /// There was nothing to check, or the plan left it out.
     NotChecked,
 }
@@ -50,6 +52,10 @@ impl Row {
         Self { guarantee, what, judgement, detail }
     }
 
+    fn unknown(guarantee: &'static str, what: &'static str, why_and_cure: String) -> Self {
+        Self { guarantee, what, judgement: Judgement::Unknown, detail: why_and_cure }
+    }
+
     fn not_checked(guarantee: &'static str, what: &'static str, why: &str) -> Self {
         Self { guarantee, what, judgement: Judgement::NotChecked, detail: why.to_owned() }
     }
@@ -66,8 +72,13 @@ pub enum Known<T> {
     Is(T),
     /// The plan does not want it looked at.
     LeftOut,
-    /// It could not be had, for this reason.
-    Missing(String),
+    /// It could not be had.
+    Missing {
+        /// For this reason.
+        why: String,
+        /// What to do about it.
+        cure: &'static str,
+    },
 }
 
 impl<T> Known<T> {
@@ -76,10 +87,7 @@ impl<T> Known<T> {
         match self {
             Self::Is(value) => Ok(value),
             Self::LeftOut => Err(Row::not_checked(guarantee, what, "left out (--no-audit)")),
-            Self::Missing(why) => {
-                let cure = "give --admin URL, or --no-audit to leave this out";
-                Err(Row::new(guarantee, what, false, format!("{why}; {cure}")))
-            }
+            Self::Missing { why, cure } => Err(Row::unknown(guarantee, what, format!("{why}; {cure}"))),
         }
     }
 }
@@ -112,7 +120,8 @@ fn server_ahead_ms(records: &[Record]) -> i64 {
 
 /// The verdict, guarantee by guarantee.
 pub fn judge(evidence: &Evidence) -> Vec<Row> {
-    let mut rows = vec![capacity::by_tokens(evidence)];
+    let mut rows = Vec::from_iter(sales::nothing_to_buy(&evidence.records));
+    rows.push(capacity::by_tokens(evidence));
     rows.extend(capacity::by_redis(evidence));
     rows.extend([
         rate::admissions(evidence),

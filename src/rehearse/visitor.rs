@@ -1,7 +1,7 @@
 //! One person from the first click to the end: arrives, waits, and goes in to buy.
 
 use std::{
-    sync::{Arc, Mutex, atomic::Ordering},
+    sync::{Arc, Mutex, OnceLock, atomic::Ordering},
     time::Duration,
 };
 
@@ -16,7 +16,7 @@ use super::{
     line::InLine,
     now_ms,
     personality::{self, Dice, Personality, between},
-    plan::Plan,
+    plan::{Plan, RehearseError},
     record::{Outcome, Person, Record},
     tabs,
     tally::{Counted, Kind, Tally},
@@ -32,6 +32,8 @@ pub(super) struct World {
     pub(super) start: Instant,
     /// The rehearsal gives up.
     pub(super) stop: CancellationToken,
+    /// Why it gave up, when that is not the deadline.
+    pub(super) hopeless: OnceLock<RehearseError>,
 }
 
 /// One tab of one person, and what it may decide.
@@ -80,7 +82,9 @@ pub(super) async fn play(world: Arc<World>, number: u32) -> Record {
         } => outcome,
     };
     visitor.served.cancel();
-    world.tally.done.fetch_add(1, Ordering::Relaxed);
+    if outcome != Outcome::Bought {
+        world.tally.gone.fetch_add(1, Ordering::Relaxed);
+    }
     let mut record = std::mem::take(&mut visitor.tab.person().record);
     record.outcome = outcome;
     record

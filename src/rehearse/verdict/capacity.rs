@@ -5,6 +5,7 @@ use crate::rehearse::record::Record;
 
 const WHAT: &str = "called and inside, by session tokens";
 const WHAT_REDIS: &str = "called and inside, by Redis";
+const CURE_REDIS: &str = "give the gateway's Redis with --redis URL, or leave --redis out";
 
 /// The most that were inside at once, by their tokens. A slot counts from the call to the end of the token, or to the
 /// instant its holder sent the request that gave it up: the server freed it no earlier, so this never counts too many.
@@ -26,8 +27,8 @@ pub(super) fn by_tokens(evidence: &Evidence) -> Row {
 pub(super) fn by_redis(evidence: &Evidence) -> Option<Row> {
     let samples = match evidence.redis.as_ref()? {
         Ok(samples) if samples.taken > 0 => samples,
-        Ok(_) => return Some(Row::new("G1", WHAT_REDIS, false, "Redis answered no look at all".to_owned())),
-        Err(why) => return Some(Row::new("G1", WHAT_REDIS, false, why.clone())),
+        Ok(_) => return Some(Row::unknown("G1", WHAT_REDIS, format!("Redis answered no look at all; {CURE_REDIS}"))),
+        Err(why) => return Some(Row::unknown("G1", WHAT_REDIS, format!("{why}; {CURE_REDIS}"))),
     };
     let limits = match evidence.limits.or_row("G1", WHAT_REDIS) {
         Ok(limits) => limits,
@@ -37,9 +38,12 @@ pub(super) fn by_redis(evidence: &Evidence) -> Option<Row> {
         "at most {} of {} in {} looks, {} unanswered",
         samples.most, limits.capacity, samples.taken, samples.failed
     );
+    if samples.most == 0 && peak_inside(&evidence.records) == 0 {
+        return Some(Row::not_checked("G1", WHAT_REDIS, "nobody was let in"));
+    }
     if samples.most == 0 {
-        let why = format!("{detail}: these sets stay empty, so this is not the system's Redis");
-        return Some(Row::new("G1", WHAT_REDIS, false, why));
+        let why = format!("{detail}: these sets stay empty, so this is not the system's Redis; {CURE_REDIS}");
+        return Some(Row::unknown("G1", WHAT_REDIS, why));
     }
     Some(Row::new("G1", WHAT_REDIS, samples.most <= u64::from(limits.capacity), detail))
 }

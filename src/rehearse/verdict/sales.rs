@@ -5,11 +5,24 @@ use std::collections::HashMap;
 use super::{Evidence, Row};
 use crate::rehearse::record::{Order, Outcome, Record};
 
+const SOMETHING_TO_BUY: &str = "a sale from its beginning";
 const SEATS: &str = "each seat sold once, by the buyers' orders";
 const LEDGER: &str = "every confirmed ticket is in the ledger, once";
 const SOLD_OUT: &str = "turned away only when all is sold";
 const CONSERVATION: &str = "free, held and sold add up";
 const MONEY: &str = "captures are confirmed orders and refunds";
+
+/// A sale that was over before anybody could take a seat checks next to nothing, however well the rest holds.
+pub(super) fn nothing_to_buy(records: &[Record]) -> Option<Row> {
+    let has = |outcome| records.iter().any(|record| record.outcome == outcome);
+    let somebody_took_seats = records.iter().any(|record| record.took_seats);
+    if somebody_took_seats || !has(Outcome::SoldOut) {
+        return None;
+    }
+    let why = "it was sold out before anybody could buy, so hardly anything was checked; start the demo anew, or put \
+               an event with tickets on sale";
+    Some(Row::unknown("", SOMETHING_TO_BUY, why.to_owned()))
+}
 
 fn confirmed(records: &[Record]) -> impl Iterator<Item = &Order> {
     records.iter().flat_map(|record| &record.orders).filter(|order| order.status == "confirmed")

@@ -49,6 +49,7 @@ fn buyer(number: u64) -> Record {
     let called_ms = OPEN + number * 100;
     Record {
         outcome: Outcome::Bought,
+        took_seats: true,
         subs: vec![format!("v{number}")],
         scores: vec![number],
         joined_ms: Some(OPEN),
@@ -76,11 +77,15 @@ fn buyer(number: u64) -> Record {
 
 /// What is broken after `change`, as `guarantee what`.
 fn broken(change: impl FnOnce(&mut Evidence)) -> Vec<String> {
+    judged(Judgement::Broken, change)
+}
+
+fn judged(judgement: Judgement, change: impl FnOnce(&mut Evidence)) -> Vec<String> {
     let mut evidence = sound();
     change(&mut evidence);
     judge(&evidence)
         .into_iter()
-        .filter(|row| row.judgement == Judgement::Broken)
+        .filter(|row| row.judgement == judgement)
         .map(|row| format!("{} {}", row.guarantee, row.what))
         .collect()
 }
@@ -125,7 +130,8 @@ fn one_too_many_inside_is_noticed_in_redis() {
     let over = |evidence: &mut Evidence| evidence.redis = Some(Ok(Samples { taken: 9, most: 4, failed: 0 }));
     assert_eq!(broken(over), ["G1 called and inside, by Redis"]);
     let away = |evidence: &mut Evidence| evidence.redis = Some(Err("not there".to_owned()));
-    assert_eq!(broken(away), ["G1 called and inside, by Redis"]);
+    assert_eq!(broken(away), Vec::<String>::new());
+    assert_eq!(judged(Judgement::Unknown, away), ["G1 called and inside, by Redis"]);
 }
 
 #[test]
@@ -223,17 +229,32 @@ fn tokens_in_addresses_odd_answers_and_people_left_over_are_noticed() {
 }
 
 #[test]
-fn without_the_private_listener_its_rows_are_broken_with_the_cure_or_left_out() {
+fn without_the_private_listener_its_rows_are_unknown_with_the_cure_or_left_out() {
     let mut evidence = sound();
-    evidence.limits = Known::Missing("connection refused".to_owned());
-    evidence.audit_after = Known::Missing("connection refused".to_owned());
+    evidence.limits = Known::Missing { why: "connection refused".to_owned(), cure: "say where" };
+    evidence.audit_after = Known::Missing { why: "connection refused".to_owned(), cure: "say where" };
     let rows = judge(&evidence);
-    let unknown: Vec<&Row> = rows.iter().filter(|row| row.judgement == Judgement::Broken).collect();
+    assert!(rows.iter().all(|row| row.judgement != Judgement::Broken));
+    let unknown: Vec<&Row> = rows.iter().filter(|row| row.judgement == Judgement::Unknown).collect();
     assert_eq!(unknown.len(), 7);
-    assert!(unknown.iter().all(|row| row.detail.contains("--admin URL")), "{unknown:#?}");
+    assert!(unknown.iter().all(|row| row.detail == "connection refused; say where"), "{unknown:#?}");
 
     (evidence.limits, evidence.audit_after) = (Known::LeftOut, Known::LeftOut);
-    assert!(judge(&evidence).iter().all(|row| row.judgement != Judgement::Broken));
+    assert!(judge(&evidence).iter().all(|row| matches!(row.judgement, Judgement::Held | Judgement::NotChecked)));
+}
+
+#[test]
+fn a_sale_that_was_over_before_it_began_is_said_first() {
+    let over = |evidence: &mut Evidence| {
+        for record in &mut evidence.records {
+            *record = Record { outcome: Outcome::SoldOut, ..Record::default() };
+        }
+    };
+    let mut evidence = sound();
+    over(&mut evidence);
+    let first = &judge(&evidence)[0];
+    assert_eq!(first.judgement, Judgement::Unknown);
+    assert!(first.detail.contains("start the demo anew"), "{first:?}");
 }
 
 #[test]

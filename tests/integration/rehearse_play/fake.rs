@@ -36,6 +36,7 @@ pub enum Fault {
     TokenInLocation,
     SessionsCutShort,
     NobodyIsCalled,
+    AnotherShop,
 }
 
 pub const CAPACITY: usize = 8;
@@ -272,7 +273,7 @@ async fn event(State(shared): State<Shared>, headers: HeaderMap) -> Response {
     if world.fault == Fault::ServerErrors && world.answers % 9 == 0 {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     }
-    if headers[header::ACCEPT].to_str().unwrap().starts_with("text/html") {
+    if headers[header::ACCEPT].to_str().unwrap().starts_with("text/html") || world.fault == Fault::AnotherShop {
         return with_cookies(
             ([(header::CONTENT_TYPE, "text/html")], Body::from("<h1>shop</h1>")).into_response(),
             cookies,
