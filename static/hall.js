@@ -11,6 +11,7 @@ const hall = (() => {
   const rowOf = (id) => id.match(/^\D*/)[0];
   const spoken = (id) => `Row ${rowOf(id)}, seat ${id.slice(rowOf(id).length)}`;
   const state = (seat) => seat.dataset.s || 'free';
+  const free = () => [...seats.values()].filter((seat) => state(seat) === 'free').length;
   const inOrder = () => [...seats.keys()].filter((id) => chosen.has(id));
 
   function paint(seat) {
@@ -96,5 +97,5 @@ const hall = (() => {
     if (box) box.scrollLeft = (box.scrollWidth - box.clientWidth) / 2;
   }
 
-  return { best, choose, chosen, inOrder, mark, open, show, spoken, state: (id) => state(seats.get(id)) };
+  return { best, choose, chosen, free, inOrder, mark, open, show, spoken, state: (id) => state(seats.get(id)) };
 })();

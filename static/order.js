@@ -5,6 +5,8 @@
   const page = document.getElementById('order');
   const { order, event } = page.dataset;
   const byId = (id) => document.getElementById(id);
+  // What is hidden is a comment until now, because text browsers show whatever is not.
+  for (const part of page.querySelectorAll('[hidden]')) if (part.firstChild?.nodeType === 8) part.innerHTML = part.firstChild.data;
   let status = page.dataset.status;
   let wait = 1000;
   let timer = 0;
@@ -21,6 +23,7 @@
       byId('live').textContent = heading.textContent;
     }
     // Decided: the hold this came from is history.
+    if (status !== 'pending') byId('slow').hidden = true;
     if (status !== 'pending') try { sessionStorage.removeItem(`stanchion-hold-${event}`); } catch { /* storage forbidden */ }
   }
 

@@ -4,6 +4,8 @@
   'use strict';
   const room = document.getElementById('room');
   const { base, query, to, title } = room.dataset;
+  // What is hidden is a comment until now, because text browsers show whatever is not.
+  for (const part of room.querySelectorAll('[hidden]')) if (part.firstChild?.nodeType === 8) part.innerHTML = part.firstChild.data;
   const byId = (id) => document.getElementById(id);
   const field = (name) => room.querySelector(`[data-f="${name}"]`);
   const number = (n) => n.toLocaleString('en');
@@ -97,7 +99,9 @@
       milestone(best);
     }
     byId('rope').toggleAttribute('hidden', !placed);
-    document.title = placed ? `${number(best)} · ${title}` : title;
+    const heading = [...room.querySelectorAll('h1')].find((h1) => h1.offsetParent)?.textContent;
+    const name = title || heading;
+    document.title = placed ? `${number(best)} · ${name}` : name;
     fact('ahead', placed ? best - 1 : null);
     fact('line', inLine ? status.line : null);
     fact('rate', state === 'waiting' && status.admitted_per_minute ? Math.round(status.admitted_per_minute) : null);
@@ -111,8 +115,7 @@
     byId('leave').hidden = !inLine;
     if (state !== before) {
       byId('leave').open = false;
-      const heading = [...room.querySelectorAll('h1')].find((h1) => h1.offsetParent);
-      if (heading) speak(heading.textContent);
+      if (heading) speak(heading);
     }
   }
 

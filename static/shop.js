@@ -8,6 +8,8 @@
   const byId = (id) => document.getElementById(id);
   const api = `/events/${encodeURIComponent(event)}`;
   const { chosen, inOrder, spoken } = hall;
+  // What is hidden is a comment until now, because text browsers show whatever is not.
+  for (const part of shop.querySelectorAll('[hidden]')) if (part.firstChild?.nodeType === 8) part.innerHTML = part.firstChild.data;
   let hold = null;
   let busy = false;
   let mode = 'choose';
@@ -151,6 +153,11 @@
     note(`${ids.join(', ')} ${ids.length === 1 ? 'was' : 'were'} just taken by someone else. ${chosen.size ? `Still chosen: ${inOrder().join(', ')}.` : 'Please choose again.'}`);
   }
 
+  function nowHeld(ids) {
+    for (const id of ids) hall.mark(id, 'held');
+    if (byId('free')) byId('free').textContent = hall.free();
+  }
+
   async function refresh() {
     clearTimeout(mapTimer);
     if (mode !== 'choose' || document.visibilityState === 'hidden') return;
@@ -178,9 +185,11 @@
         store({ ...data, until: Date.now() + data.expires_in_seconds * 1000, key: uuid() });
         choose([]);
         setStepper('ga', 0);
+        nowHeld(data.seats);
+        if (!data.seats.length) byId('ga-free').textContent = Math.max(0, byId('ga-free').textContent - data.quantity);
         showHold();
       } else if (status === 409 && Array.isArray(data.taken) && data.taken.length) {
-        for (const id of data.taken) hall.mark(id, 'held');
+        nowHeld(data.taken);
         taken(data.taken);
       } else if (status === 409 && typeof data.free === 'number') {
         byId('ga-free').textContent = data.free;

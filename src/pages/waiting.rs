@@ -62,6 +62,8 @@ struct View<'a> {
     /// Content of the refresh element; `None` where asking again would change what the visitor is (a place that
     /// expired must be asked for, not silently replaced).
     refresh: Option<String>,
+    /// Whether the title names the sale. One that only repeats a heading, as the default does, is not shown again.
+    named: bool,
     position: Option<String>,
     ahead: Option<String>,
     line: Option<String>,
@@ -74,6 +76,7 @@ impl<'a> View<'a> {
     fn of(page: &'a WaitingPage<'a>) -> Self {
         let state = if STATES.contains(&page.state) { page.state } else { "waiting" };
         let to = text::same_site(page.to);
+        let in_line = matches!(state, "waiting" | "paused" | "prequeue");
         Self {
             page,
             state,
@@ -83,18 +86,60 @@ impl<'a> View<'a> {
             base: format!("{}/{}", page.prefix, page.room),
             query: format!("to={}", text::query_value(to)),
             refresh: refresh(state, page, to),
-            position: page.position.map(text::grouped),
-            ahead: page.ahead.map(text::grouped),
-            line: page.line.map(text::grouped),
+            named: STATES.iter().all(|state| heading(state) != page.title),
+            position: page.position.filter(|_| in_line).map(text::grouped),
+            ahead: page.ahead.filter(|_| in_line).map(text::grouped),
+            line: page.line.filter(|_| in_line).map(text::grouped),
             wait: page.eta.map(text::wait),
-            opens: page.opens_at_ms.and_then(text::utc),
+            opens: page.opens_at_ms.filter(|_| state == "scheduled").and_then(text::utc),
             status: text::json_for_script(page.status_json),
         }
     }
 
+    fn is(&self, states: &str) -> bool {
+        states.split(' ').any(|state| state == self.state)
+    }
+
     /// `" hidden"` for everything that does not belong to the state of now. Markup of our own, so not escaped.
     fn unless(&self, states: &str) -> &'static str {
-        if states.split(' ').any(|state| state == self.state) { "" } else { " hidden" }
+        if self.is(states) { "" } else { " hidden" }
+    }
+
+    /// Ends the start tag of what belongs to these states.
+    fn open(&self, states: &str) -> &'static str {
+        open(self.is(states))
+    }
+
+    /// Comes before the end tag of what [`View::open`] began.
+    fn close(&self, states: &str) -> &'static str {
+        close(self.is(states))
+    }
+}
+
+/// Ends a start tag. What is not shown is a comment inside an element that is hidden: browsers without style, such as
+/// those that show text only, know nothing of `hidden`. The script takes the comments away. Comments cannot be inside
+/// each other, and what is escaped cannot end one.
+const fn open(shown: bool) -> &'static str {
+    if shown { ">" } else { " hidden><!--" }
+}
+
+/// Comes before the end tag of what [`open`] began.
+const fn close(shown: bool) -> &'static str {
+    if shown { "" } else { "-->" }
+}
+
+/// The headline of a state.
+fn heading(state: &str) -> &'static str {
+    match state {
+        "paused" => "The line is paused",
+        "prequeue" => "You are in. The order is drawn when the sale opens",
+        "scheduled" => "The sale has not opened yet",
+        "sold_out" => "Everything is sold",
+        "closed" => "This sale is over",
+        "expired" => "Your place was given up",
+        "not_queued" => "You are not in the line",
+        "admitted" => "It is your turn",
+        _ => "You are in line",
     }
 }
 

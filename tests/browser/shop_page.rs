@@ -35,9 +35,11 @@ fn hold(seats: &[&str], seconds: u64) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_buyer_chooses_holds_reloads_pays_and_has_tickets() {
     let (stage, browser) = arrive().await;
+    let free = event().seats.free;
     browser.click("[value=C17]").await;
     browser.click("[value=C18]").await;
     assert_eq!(browser.js("document.getElementById('total').textContent").await, "€90.00");
+    assert_eq!(browser.js("document.getElementById('free').textContent").await, free.to_string());
     assert_eq!(browser.js("document.querySelector('[value=C18]').ariaLabel").await, "Row C, seat 18, yours");
     browser.screenshot("flow-1-chosen").await;
 
@@ -45,6 +47,7 @@ async fn a_buyer_chooses_holds_reloads_pays_and_has_tickets() {
     browser.click("#hold").await;
     browser.until("document.getElementById('pay').offsetParent").await;
     assert_eq!(stage.asked(HOLDS)[0].0, r#"{"seats":["C17","C18"]}"#);
+    assert_eq!(browser.js("document.getElementById('free').textContent").await, (free - 2).to_string());
     browser.screenshot("flow-2-held").await;
 
     browser.client.refresh().await.unwrap();

@@ -82,6 +82,78 @@ fn pages_every_state_shows_its_own_section_only() {
     assert!(shows(&waiting("something new").render().html, "waiting"));
 }
 
+/// What a browser shows that knows nothing of style or of `hidden`: everything but comments, scripts and the head.
+fn plain(html: &str) -> String {
+    let mut text = html.split("<body>").nth(1).unwrap().to_owned();
+    for (from, to) in [("<!--", "-->"), ("<script", "</script>"), ("<", ">")] {
+        while let Some(start) = text.find(from) {
+            let end = text[start..].find(to).unwrap() + start + to.len();
+            text.replace_range(start..end, "");
+        }
+    }
+    text
+}
+
+#[test]
+fn pages_say_nothing_of_other_states_to_browsers_without_style() {
+    let room = [
+        ("waiting", "You are in line"),
+        ("scheduled", "The sale has not opened yet"),
+        ("prequeue", "You are in. The order"),
+        ("paused", "The line is paused"),
+        ("sold_out", "Everything is sold"),
+        ("closed", "This sale is over"),
+        ("expired", "Your place was given up"),
+        ("admitted", "Go in now"),
+        ("not_queued", "You are not in the line"),
+    ];
+    for (state, _) in room {
+        for bare in [false, true] {
+            let mut page = waiting(state);
+            if bare {
+                page = WaitingPage { position: None, ahead: None, eta: None, message: None, opens_at_ms: None, ..page };
+            }
+            let text = plain(&page.render().html);
+            for (other, words) in room {
+                assert_eq!(text.contains(words), other == state, "the page of {state}, {words:?}: {text}");
+            }
+            for words in ["You have left", "Leave the line", "did not keep", "Last updated", "Let in per minute", "-->"]
+            {
+                assert!(!text.contains(words), "the page of {state}, {words:?}: {text}");
+            }
+            assert_eq!(text.contains("Your place is kept. Its"), state == "waiting" && bare, "{text}");
+            assert_eq!(text.contains("Join the line"), matches!(state, "expired" | "not_queued"), "{text}");
+        }
+    }
+    let shop = [
+        (OrderStatus::Pending, "Processing"),
+        (OrderStatus::Confirmed, "tickets are here"),
+        (OrderStatus::Refused, "payment was refused"),
+        (OrderStatus::Expired, "time ran out"),
+        (OrderStatus::Refunded, "on its way back"),
+    ];
+    for (status, _) in shop {
+        let text = plain(&order_page(&order(status), "The Stanchions").html);
+        for (other, words) in shop {
+            assert_eq!(text.contains(words), other == status, "{words:?}: {text}");
+        }
+        assert_eq!(text.contains("Admit one"), status == OrderStatus::Confirmed, "{text}");
+        assert!(!text.contains("longer than usual") && !text.contains("-->"), "{text}");
+    }
+    let text = plain(&event_page(&event()).html);
+    assert!(!text.contains("Yours for the moment") && !text.contains("time in the shop is over"), "{text}");
+}
+
+#[test]
+fn pages_a_title_that_is_only_a_heading_is_not_said_twice() {
+    let html = WaitingPage { title: "You are in line", ..waiting("waiting") }.render().html;
+    assert_eq!(plain(&html).matches("You are in line").count(), 1);
+    assert!(html.contains("<title>4,213 · You are in line</title>"));
+    let html = WaitingPage { title: "You are in line", ..waiting("sold_out") }.render().html;
+    assert!(!plain(&html).contains("You are in line") && html.contains("<title>Everything is sold</title>"));
+    assert!(plain(&waiting("sold_out").render().html).contains("The Sale"));
+}
+
 #[test]
 fn pages_the_numbers_are_there_without_javascript() {
     let html = waiting("waiting").render().html;
@@ -118,6 +190,11 @@ fn pages_a_refused_form_is_said_and_never_sent_again() {
     let html = WaitingPage { not_submitted: true, ..waiting("waiting") }.render().html;
     assert!(html.contains("Your form was not submitted. Nothing was bought"));
     assert!(html.contains("content=\"20;url=/events/demo?day=2\""));
+    for (state, again) in [("waiting", true), ("paused", true), ("sold_out", false), ("closed", false)] {
+        let text = plain(&WaitingPage { not_submitted: true, ..waiting(state) }.render().html);
+        assert!(text.contains("Your form was not submitted."), "{text}");
+        assert_eq!(text.contains("please fill it in again"), again, "{state}: {text}");
+    }
 }
 
 #[test]

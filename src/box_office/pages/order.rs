@@ -35,9 +35,20 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    /// `" hidden"` for everything that does not belong to the status of now. Markup of our own, so not escaped.
-    fn unless(&self, statuses: &str) -> &'static str {
-        if statuses.split(' ').any(|status| status == self.status) { "" } else { " hidden" }
+    fn is(&self, statuses: &str) -> bool {
+        statuses.split(' ').any(|status| status == self.status)
+    }
+
+    /// Ends the start tag of what belongs to these statuses. What is not shown is a comment inside an element that is
+    /// hidden, because browsers that show text only know nothing of `hidden`; the script takes the comments away.
+    /// Markup of our own, so not escaped.
+    fn open(&self, statuses: &str) -> &'static str {
+        if self.is(statuses) { ">" } else { " hidden><!--" }
+    }
+
+    /// Comes before the end tag of what [`View::open`] began.
+    fn close(&self, statuses: &str) -> &'static str {
+        if self.is(statuses) { "" } else { "-->" }
     }
 }
 
