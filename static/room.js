@@ -103,8 +103,7 @@
     const name = title || heading;
     document.title = placed ? `${number(best)} · ${name}` : name;
     fact('ahead', placed ? best - 1 : null);
-    // The count may be a moment older than the place: a line is never shorter than where somebody stands in it.
-    fact('line', inLine && status.line != null ? Math.max(status.line, status.position ?? 0) : null);
+    fact('line', inLine ? status.line : null);
     fact('rate', state === 'waiting' && status.admitted_per_minute ? Math.round(status.admitted_per_minute) : null);
     const eta = status.eta_seconds;
     put('wait', eta ? wait(eta) : 'not known yet');

@@ -89,8 +89,7 @@ impl<'a> View<'a> {
             named: STATES.iter().all(|state| heading(state) != page.title),
             position: page.position.filter(|_| in_line).map(text::grouped),
             ahead: page.ahead.filter(|_| in_line).map(text::grouped),
-            // The count may be a moment older than the place: a line is never shorter than where somebody stands in it.
-            line: page.line.filter(|_| in_line).map(|line| text::grouped(line.max(page.position.unwrap_or(0)))),
+            line: page.line.filter(|_| in_line).map(text::grouped),
             wait: page.eta.map(text::wait),
             opens: page.opens_at_ms.filter(|_| state == "scheduled").and_then(text::utc),
             status: text::json_for_script(page.status_json),
