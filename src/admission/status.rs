@@ -113,12 +113,14 @@ pub fn document(situation: &Situation<'_>, turn: &Turn) -> StatusDocument {
         let settles_ms = view.snapshot.settle_until_ms.saturating_sub(now_ms);
         eta(ahead, view.flow, view.snapshot.rate, settles_ms.div_ceil(1_000))
     });
+    let position = ahead.map(|ahead| ahead.saturating_add(1));
     StatusDocument {
         room: situation.room.to_owned(),
         state,
-        position: ahead.map(|ahead| ahead.saturating_add(1)),
+        position,
         ahead,
-        line: view.snapshot.line,
+        // A snapshot from just before they joined has not counted them yet.
+        line: view.snapshot.line.max(position.unwrap_or(0)),
         eta_seconds,
         admitted_per_minute: (view.flow.admitted * 600.0).round() / 10.0,
         opens_at: view.snapshot.opens_at_ms.and_then(rfc3339),

@@ -149,3 +149,16 @@ fn before_the_opening_everybody_comes_back_just_after_it() {
     view.snapshot.opens_at_ms = Some(NOW_MS + 3_600_000);
     assert_eq!(tell(&view, &holder(Standing::Promised), false, 1.0).next_poll_ms, 18_000);
 }
+
+#[test]
+fn a_newcomer_is_told_a_line_that_counts_them_before_a_snapshot_does() {
+    let mut view = view(Mode::Open, 2.0);
+    view.snapshot.line = 5;
+    let arrived = Score((view.snapshot.now_ms + 1) * 1_000);
+    let mut turn = Turn { is_new: true, ahead: Some(5), ..holder(Standing::Waiting) };
+    if let Some(claims) = &mut turn.queue {
+        claims.score = arrived;
+    }
+    let document = tell(&view, &turn, false, 0.5);
+    assert_eq!((document.position, document.ahead, document.line), (Some(6), Some(5), 6));
+}
