@@ -6,7 +6,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::{LiveRoom, flow::FlowMeter, view::View};
 use crate::{
-    queue::{Place, Proof, VisitorId},
+    queue::{Place, Proof, Queue, VisitorId},
     shutdown::Shutdown,
     store::StoreError,
 };
@@ -52,15 +52,10 @@ async fn keep(room: Arc<LiveRoom>, mut duty: Duty, shutdown: Shutdown) {
         }
         match duty.run(&room).await {
             Ok(()) => room.store_answered(),
-            Err(error) if forgot_the_room(&error) => room.configure_again().await,
+            Err(error) if Queue::is_unconfigured(&error) => room.configure_again().await,
             Err(error) => room.store_failed(&error),
         }
     }
-}
-
-/// Whether the store answers, but knows nothing of the room.
-fn forgot_the_room(error: &StoreError) -> bool {
-    matches!(error, StoreError::Unavailable(message) if message.contains("not configured in the store"))
 }
 
 impl Duty {

@@ -5,6 +5,9 @@ use std::{sync::Arc, time::Duration};
 use super::{Arrival, Mode, Place, Policy, Proof, RoomName, Snapshot, VisitorId, keys, lua, reply};
 use crate::store::{Arg, Script, SharedEngine, StoreError, Value};
 
+/// How the error ends that says so of a room without state.
+const NOT_CONFIGURED: &str = "is not configured in the store (yet)";
+
 /// Most visitors in one run of a script, so that it holds the store up for about a millisecond.
 const BATCH: usize = 100;
 
@@ -150,6 +153,11 @@ impl Queue {
         Ok(Swept { no_shows: reply.small()?, sessions: reply.small()?, absent: reply.small()? })
     }
 
+    /// Whether `error` says that the room has no state: the store lost its data, or never had any.
+    pub fn is_unconfigured(error: &StoreError) -> bool {
+        matches!(error, StoreError::Unavailable(message) if message.ends_with(NOT_CONFIGURED))
+    }
+
     /// The room as it stands.
     pub async fn snapshot(&self) -> Result<Snapshot, StoreError> {
         Snapshot::read(self.run(&lua::SNAPSHOT, Vec::new()).await?)
@@ -158,7 +166,7 @@ impl Queue {
     async fn run(&self, script: &'static Script, args: Vec<Arg>) -> Result<reply::Reply, StoreError> {
         let value: Value = self.engine.run(script, &self.keys[..], args).await?;
         if value == reply::NOT_CONFIGURED {
-            return Err(StoreError::Unavailable(format!("room {} is not configured in the store (yet)", self.room)));
+            return Err(StoreError::Unavailable(format!("room {} {NOT_CONFIGURED}", self.room)));
         }
         Ok(reply::Reply::new(script, value))
     }
