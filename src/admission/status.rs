@@ -195,6 +195,10 @@ fn next_poll_ms(
         (State::Paused, _) => 10_000,
         (State::SoldOut | State::Closed | State::Expired, _) => LONGEST_MS,
     };
+    let base = match (state, ahead) {
+        (State::Waiting, Some(ahead)) if !is_called => base.min(earliest_turn_ms(ahead, view.snapshot.rate) / 3),
+        _ => base,
+    };
     let (base, floor) = match (is_stale, is_called) {
         (true, _) => (base.saturating_mul(2), STALE_MS),
         (false, true) => (base, CALLED_MS),
@@ -206,6 +210,18 @@ fn next_poll_ms(
         _ => LONGEST_MS,
     };
     spread(base.max(floor).min(cap), jitter)
+}
+
+/// When a visitor with `ahead` before them is called if nothing but the rate holds the line up. Whoever polls by the pace
+/// seen so far comes late when it picks up, at the opening above all, and keeps a slot empty until then.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "not negative, and a cast from float saturates"
+)]
+fn earliest_turn_ms(ahead: u64, rate: f64) -> u64 {
+    if rate > 0.0 { (ahead as f64 / rate * 1_000.0) as u64 } else { u64::MAX }
 }
 
 fn wait_ms(turn: &Turn) -> u64 {

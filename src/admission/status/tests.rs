@@ -151,6 +151,21 @@ fn before_the_opening_everybody_comes_back_just_after_it() {
 }
 
 #[test]
+fn nobody_sleeps_through_a_turn_that_the_rate_allows() {
+    // Nothing was called yet, as at an opening.
+    let mut view = view(Mode::Open, 0.0);
+    view.snapshot.rate = 100.0;
+    for (ahead, most_ms) in [(0, 1_200), (600, 2_400), (1_500, 6_000), (100_000, 18_000)] {
+        let mut turn = Turn { is_new: true, ahead: Some(ahead), ..holder(Standing::Waiting) };
+        if let Some(claims) = &mut turn.queue {
+            claims.score = Score((view.snapshot.now_ms + 1) * 1_000);
+        }
+        let next_poll_ms = tell(&view, &turn, false, 1.0).next_poll_ms;
+        assert!((1_000..=most_ms).contains(&next_poll_ms), "{ahead} ahead: {next_poll_ms}");
+    }
+}
+
+#[test]
 fn a_newcomer_is_told_a_line_that_counts_them_before_a_snapshot_does() {
     let mut view = view(Mode::Open, 2.0);
     view.snapshot.line = 5;
