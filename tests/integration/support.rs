@@ -2,6 +2,7 @@
 
 pub mod box_office;
 pub mod browser;
+pub mod eventually;
 pub mod fake_provider;
 pub mod house;
 pub mod http;

@@ -1,10 +1,6 @@
 //! A box office of the test's own.
 
-use std::{
-    path::PathBuf,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -23,6 +19,8 @@ use stanchion::{
     store::{SharedEngine, in_process::InProcess, redis_engine::RedisEngine},
 };
 use tower::ServiceExt as _;
+
+pub use super::eventually::eventually;
 
 use super::{fake_provider::FakeProvider, redis_server::RedisServer};
 
@@ -299,16 +297,4 @@ pub async fn ask(router: &Router, method: &str, path: &str, headers: &[(&str, &s
     let text = String::from_utf8_lossy(&to_bytes(body, usize::MAX).await.unwrap()).into_owned();
     let body = serde_json::from_str(&text).unwrap_or(Value::Null);
     Reply { status: parts.status, headers: parts.headers, text, body }
-}
-
-/// Asks again until there is something, and fails after ten seconds.
-pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut look: impl FnMut() -> F) -> T {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    loop {
-        if let Some(found) = look().await {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "not within 10 s: {what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
 }

@@ -2,9 +2,8 @@
 
 use std::{
     convert::Infallible,
-    future::Future,
     sync::{Arc, Mutex},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -27,6 +26,7 @@ use stanchion::{
 use tokio::net::TcpListener;
 
 use super::browser::Browser;
+pub use super::eventually::eventually;
 
 pub const ADMIN_TOKEN: &str = "an admin token for tests";
 
@@ -144,18 +144,6 @@ impl House {
 impl Drop for House {
     fn drop(&mut self) {
         self.shutdown.stop();
-    }
-}
-
-/// Asks again until there is an answer, but no longer than ten seconds.
-pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut ask: impl FnMut() -> F) -> T {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    loop {
-        if let Some(found) = ask().await {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "waited too long for {what}");
-        tokio::time::sleep(Duration::from_millis(25)).await;
     }
 }
 
