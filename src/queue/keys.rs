@@ -2,12 +2,13 @@
 
 use super::RoomName;
 
-/// How many keys every script of the queue takes.
-pub(super) const KEY_COUNT: usize = 5;
+/// How many keys a room has.
+pub(super) const KEY_COUNT: usize = 7;
 
-/// The room's keys, in the order in which every script of the queue takes them: line, seen, called, inside, state.
+/// The room's keys, in the order in which every script of the queue takes the first of them that it needs: line, seen,
+/// called, inside, state, roster (who takes part in the draw), nodes (what each gateway reports).
 pub fn of_room(room: &RoomName) -> [String; KEY_COUNT] {
-    ["line", "seen", "called", "inside", "state"].map(|part| format!("stanchion:{{{room}}}:{part}"))
+    ["line", "seen", "called", "inside", "state", "roster", "nodes"].map(|part| format!("stanchion:{{{room}}}:{part}"))
 }
 
 #[cfg(test)]
@@ -16,7 +17,7 @@ mod tests {
     use crate::queue::types::InvalidRoomName;
 
     #[test]
-    fn a_room_has_five_keys_with_one_hash_tag() -> Result<(), InvalidRoomName> {
+    fn a_rooms_keys_share_one_hash_tag() -> Result<(), InvalidRoomName> {
         let room = "main".parse()?;
         assert_eq!(
             of_room(&room),
@@ -26,6 +27,8 @@ mod tests {
                 "stanchion:{main}:called",
                 "stanchion:{main}:inside",
                 "stanchion:{main}:state",
+                "stanchion:{main}:roster",
+                "stanchion:{main}:nodes",
             ]
         );
         Ok(())

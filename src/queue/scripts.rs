@@ -164,7 +164,8 @@ impl Queue {
     }
 
     async fn run(&self, script: &'static Script, args: Vec<Arg>) -> Result<reply::Reply, StoreError> {
-        let value: Value = self.engine.run(script, &self.keys[..], args).await?;
+        let keys = self.keys.get(..script.key_count().unwrap_or(0)).unwrap_or_default();
+        let value: Value = self.engine.run(script, keys, args).await?;
         if value == reply::NOT_CONFIGURED {
             return Err(StoreError::Unavailable(format!("room {} {NOT_CONFIGURED}", self.room)));
         }
