@@ -25,7 +25,7 @@ use super::{
 use crate::{
     clock::SharedClock,
     config::RoomConfig,
-    queue::{Mode, Queue, RoomName, Score},
+    queue::{Mode, Past, Queue, RoomName, Score},
     shutdown::Shutdown,
     store::{SharedEngine, StoreError},
     tokens::Keyring,
@@ -79,10 +79,10 @@ impl LiveRoom {
         keys_are_fresh: bool,
     ) -> Result<Arc<Self>, StoreError> {
         let queue = Queue::new(engine, &config.name);
-        let settle = if keys_are_fresh { Duration::ZERO } else { config.settle };
-        queue.configure(&config.policy, settle).await?;
+        let past = if keys_are_fresh { Past::Blank } else { Past::Unknown };
+        queue.configure(&config.policy, past).await?;
         let asked_at_micros = clock.unix_micros();
-        let snapshot = queue.snapshot().await?;
+        let snapshot = queue.snapshot(0).await?;
         let flow = FlowMeter::default().update(&snapshot);
         Ok(Arc::new(Self {
             config,
@@ -95,7 +95,7 @@ impl LiveRoom {
             registered: Recent::new(MOST_SESSIONS),
             renewing: Recent::new(MOST_SESSIONS),
             sold_out_told_ms: AtomicU64::new(0),
-            view: ArcSwap::from_pointee(View { snapshot, asked_at_micros, flow }),
+            view: ArcSwap::from_pointee(View { snapshot, asked_at_micros, flow, draws: None }),
             looked: Notify::new(),
             away: AtomicBool::new(false),
             shutdown: OnceLock::new(),
@@ -157,6 +157,12 @@ impl LiveRoom {
     /// Sets what the room does. Takes effect for every node with its next snapshot.
     pub async fn set_mode(&self, mode: Mode) -> Result<(), StoreError> {
         self.queue.set_mode(mode).await
+    }
+
+    /// Begins a new epoch: nobody waits, nobody is inside, every token of before is void. Returns the new epoch.
+    pub async fn reset(&self) -> Result<u64, StoreError> {
+        let epoch = self.view().snapshot.epoch;
+        self.queue.reset(epoch).await
     }
 
     /// Whether the store is not answering, so that nobody need wait to find out.

@@ -6,7 +6,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::{LiveRoom, flow::FlowMeter, view::View};
 use crate::{
-    queue::{Place, Proof, Queue, VisitorId},
+    queue::{Past, Place, Proof, Queue, VisitorId},
     shutdown::Shutdown,
     store::StoreError,
 };
@@ -29,10 +29,12 @@ enum Duty {
     Sweep,
     /// Tells the store who is present.
     Report,
+    /// Draws the order of those who came before the opening.
+    Draw,
 }
 
 pub(super) fn start(room: &Arc<LiveRoom>, shutdown: &Shutdown) {
-    for duty in [Duty::Call, Duty::Look(FlowMeter::default()), Duty::Sweep, Duty::Report] {
+    for duty in [Duty::Call, Duty::Look(FlowMeter::default()), Duty::Sweep, Duty::Report, Duty::Draw] {
         shutdown.spawn(keep(Arc::clone(room), duty, shutdown.clone()));
     }
 }
@@ -62,7 +64,7 @@ impl Duty {
     fn every(&self) -> Duration {
         Duration::from_millis(match self {
             Self::Call => 100,
-            Self::Look(_) => 250,
+            Self::Look(_) | Self::Draw => 250,
             Self::Sweep | Self::Report => 1_000,
         })
     }
@@ -73,6 +75,7 @@ impl Duty {
             Self::Look(meter) => room.look(meter).await,
             Self::Sweep => room.queue.sweep().await.map(drop),
             Self::Report => room.report_present().await,
+            Self::Draw => room.go_on_with_the_draw().await,
         }
     }
 }
@@ -89,14 +92,22 @@ impl LiveRoom {
 
     async fn look(&self, meter: &mut FlowMeter) -> Result<(), StoreError> {
         let asked_at_micros = self.clock.unix_micros();
-        let snapshot = self.queue.snapshot().await?;
-        if snapshot.since_ms != self.view().snapshot.since_ms {
+        let before = self.view();
+        let ended_until = before.snapshot.ended_until;
+        let snapshot = self.queue.snapshot(ended_until).await?;
+        if snapshot.epoch < before.snapshot.epoch {
+            // The store lost the room, and a node that did not know the epoch set it up again.
+            self.queue.configure(&self.config.policy, Past::Seen(&before.snapshot)).await?;
+        }
+        self.sessions_ended(&snapshot.ended);
+        if snapshot.since_ms != before.snapshot.since_ms {
             tracing::warn!(room = %self.name(), "the store has another history: places and sessions register again");
             self.registered.clear();
             self.expired.clear();
         }
         let flow = meter.update(&snapshot);
-        self.set_view(View { snapshot, asked_at_micros, flow });
+        let draws = self.draws(&snapshot, &before);
+        self.set_view(View { snapshot, asked_at_micros, flow, draws });
         Ok(())
     }
 
@@ -130,9 +141,9 @@ impl LiveRoom {
     /// The store forgot the room: flushed, restarted or failed over. Places and sessions of before may exist.
     async fn configure_again(&self) {
         tracing::warn!(room = %self.name(), "the store lost the room: it is set up again");
-        match self.queue.configure(&self.config.policy, self.config.settle).await {
-            Ok(()) => {}
-            Err(error) => self.store_failed(&error),
+        let before = self.view();
+        if let Err(error) = self.queue.configure(&self.config.policy, Past::Seen(&before.snapshot)).await {
+            self.store_failed(&error);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use stanchion::{
     clock::Clock as _,
-    queue::{Place, Proof, Score, Snapshot},
+    queue::{Past, Place, Proof, Score, Snapshot},
 };
 
 use super::{
@@ -46,7 +46,7 @@ async fn replies(world: &World, steps: &[Step]) -> (Vec<Place>, Vec<u32>, Snapsh
             Step::Wait(millis) => world.clock.advance(Duration::from_micros(u64::from(millis) * 977)),
             Step::Capacity(capacity) => {
                 let policy = stanchion::queue::Policy { capacity, ..tight() };
-                queue.configure(&policy, Duration::ZERO).await.unwrap();
+                queue.configure(&policy, Past::Blank).await.unwrap();
             }
         }
     }

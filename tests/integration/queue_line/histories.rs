@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use proptest::prelude::*;
 use stanchion::{
     clock::Clock as _,
-    queue::{Place, Policy, Score, VisitorId},
+    queue::{Past, Place, Policy, Schedule, Score, VisitorId},
 };
 
 use super::world::{World, policy, visitor, visitors};
@@ -54,7 +54,8 @@ pub fn tight() -> Policy {
         session_ttl: Duration::from_secs(12),
         absent_after: Duration::from_secs(6),
         grace: Duration::from_secs(15),
-        opens_at_ms: None,
+        settle: Duration::from_secs(10),
+        schedule: Schedule::default(),
     }
 }
 
@@ -104,7 +105,7 @@ impl Witness {
             Step::Wait(millis) => self.world.clock.advance(Duration::from_millis(u64::from(millis))),
             Step::Capacity(capacity) => {
                 self.policy.capacity = capacity;
-                queue.configure(&self.policy, Duration::ZERO).await.unwrap();
+                queue.configure(&self.policy, Past::Blank).await.unwrap();
             }
         }
         self.capacity_holds().await;
