@@ -49,7 +49,8 @@ async fn keep(room: Arc<LiveRoom>, mut duty: Duty, shutdown: Shutdown) {
             _ = ticks.tick() => {}
         }
         // While the store is away the notes of who is present are kept: they rebuild the line if it comes back empty.
-        if matches!(duty, Duty::Report) && room.is_away() {
+        // Neither those nor the draw ask the store every time, so they cannot tell that it is back.
+        if matches!(duty, Duty::Report | Duty::Draw) && room.is_away() {
             continue;
         }
         match duty.run(&room).await {
