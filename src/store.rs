@@ -5,7 +5,9 @@
 //! [`in_process`] one, which needs nothing installed, and [`redis_engine`].
 
 pub mod in_process;
+pub mod redis_address;
 pub mod redis_engine;
+mod redis_rules;
 
 use std::{
     fmt,
