@@ -4,6 +4,7 @@
 //! Nothing here waits for the store on behalf of an admitted visitor or of a waiting visitor far from the front.
 
 pub mod flow;
+pub mod joins;
 pub mod live_room;
 pub mod presence;
 pub mod recent;
