@@ -5,6 +5,7 @@
 
 mod draw;
 pub mod flow;
+pub mod joins;
 pub mod live_room;
 pub mod presence;
 pub mod recent;

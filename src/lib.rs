@@ -36,8 +36,8 @@
 //! 2. A bypass rule or a valid session token sends it straight to [`gateway::proxy`]: no store is touched, but once
 //!    in half a session's life to renew it.
 //! 3. A called visitor's queue token is exchanged for a session by one `claim` script, then forwarded too.
-//! 4. Whoever comes new joins with one `join` script, which lets them straight in while nobody waits and there is
-//!    room. The others are answered with the waiting page or its JSON twin. Images, prefetches and the like get that
+//! 4. Whoever comes new joins with one `join` script, which those who arrive at the same moment share. It lets them
+//!    straight in while nobody waits and there is room. The others are answered with the waiting page or its JSON twin. Images, prefetches and the like get that
 //!    answer too, and no place.
 //! 5. The page polls [`room`], which answers from the snapshot that [`admission`] refreshes a few times a
 //!    second, until the visitor is called.

@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 
 use super::{
     flow::FlowMeter,
+    joins::Joins,
     presence::Presence,
     recent::Recent,
     runner,
@@ -48,6 +49,7 @@ pub struct LiveRoom {
     pub(super) queue: Queue,
     pub(super) clock: SharedClock,
     pub(super) keyring: Keyring,
+    pub(super) joins: Joins,
     pub(super) presence: Presence,
     /// Visitors whom the store said it has no place for: it is asked again when they come.
     pub(super) expired: Recent,
@@ -89,6 +91,7 @@ impl LiveRoom {
             queue,
             clock,
             keyring,
+            joins: Joins::default(),
             presence: Presence::new(MOST_SEEN),
             expired: Recent::new(MOST_EXPIRED),
             released: Recent::new(MOST_RELEASED),

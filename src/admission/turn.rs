@@ -1,6 +1,8 @@
 //! From a queue token to a visitor's standing, with as few trips to the store as that takes: none for a visitor far
 //! from the front, one for a newcomer, one when called.
 
+use std::sync::Arc;
+
 use super::{LiveRoom, view::View};
 use crate::{
     queue::{Arrival, Mode, Place, Proof, Score, VisitorId},
@@ -64,7 +66,7 @@ impl LiveRoom {
     }
 
     /// Where the holder of `queue` stands. Claims when called. Someone without a token stays without a place.
-    pub async fn look_up(&self, queue: Option<Claims>) -> Turn {
+    pub async fn look_up(self: &Arc<Self>, queue: Option<Claims>) -> Turn {
         match queue {
             Some(claims) => self.come_back(claims, true).await,
             None => Turn::without_place(self.view().mode(self.now_ms())),
@@ -72,7 +74,7 @@ impl LiveRoom {
     }
 
     /// Like [`LiveRoom::look_up`], but a newcomer joins, and with `may_enter` goes straight in when nobody waits.
-    pub async fn come(&self, queue: Option<Claims>, may_enter: bool) -> Turn {
+    pub async fn come(self: &Arc<Self>, queue: Option<Claims>, may_enter: bool) -> Turn {
         match queue {
             Some(claims) => self.come_back(claims, may_enter).await,
             None => self.arrive(VisitorId::random(), None, may_enter).await,
@@ -80,7 +82,7 @@ impl LiveRoom {
     }
 
     /// Like [`LiveRoom::come`], but a visitor whose place expired joins anew, at the end.
-    pub async fn join_again(&self, queue: Option<Claims>) -> Turn {
+    pub async fn join_again(self: &Arc<Self>, queue: Option<Claims>) -> Turn {
         let turn = self.come(queue, true).await;
         match (&turn.standing, &turn.queue) {
             (Standing::Expired, Some(claims)) => self.arrive(claims.sub, None, true).await,
@@ -88,7 +90,7 @@ impl LiveRoom {
         }
     }
 
-    async fn come_back(&self, claims: Claims, may_enter: bool) -> Turn {
+    async fn come_back(self: &Arc<Self>, claims: Claims, may_enter: bool) -> Turn {
         if claims.iat == PROMISE {
             return self.arrive(claims.sub, Some(claims), may_enter).await;
         }
@@ -151,7 +153,7 @@ impl LiveRoom {
     }
 
     /// A visitor without a place in the store comes, perhaps with a promise.
-    async fn arrive(&self, visitor: VisitorId, promise: Option<Claims>, may_enter: bool) -> Turn {
+    async fn arrive(self: &Arc<Self>, visitor: VisitorId, promise: Option<Claims>, may_enter: bool) -> Turn {
         let mode = self.view().mode(self.now_ms());
         match mode {
             Mode::Scheduled => return self.promise(visitor, promise, NO_SCORE),
@@ -190,17 +192,13 @@ impl LiveRoom {
     }
 
     /// One join. A promise that the store does not believe (its history is older than that) joins at the end.
-    async fn join(&self, visitor: VisitorId, promised: Option<Score>, may_enter: bool) -> Option<Place> {
+    async fn join(self: &Arc<Self>, visitor: VisitorId, promised: Option<Score>, may_enter: bool) -> Option<Place> {
         let proof = promised.map(|score| Proof { score, issued_at_ms: PROMISE });
         let mut arrival = Arrival { visitor, proof, may_enter };
         loop {
-            match self.queue.join(&[arrival]).await {
-                Ok(places) if places.first() == Some(&Place::None) && arrival.proof.is_some() => arrival.proof = None,
-                Ok(places) => return places.first().copied(),
-                Err(error) => {
-                    self.store_failed(&error);
-                    return None;
-                }
+            match self.join_together(arrival).await {
+                Some(Place::None) if arrival.proof.is_some() => arrival.proof = None,
+                place => return place,
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::store::{Arg, Script, SharedEngine, StoreError, Value};
 const NOT_CONFIGURED: &str = "is not configured in the store (yet)";
 
 /// Most visitors in one run of a script, so that it holds the store up for about a millisecond.
-const BATCH: usize = 100;
+pub const BATCH: usize = 100;
 
 /// The line of one room. Cheap to clone.
 ///
