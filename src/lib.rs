@@ -22,13 +22,13 @@
 //! | [`admin`] | the private listener |
 //! | [`box_office`] | seats, holds, orders, ledger, payments; knows nothing of the waiting room |
 //! | [`pay_sandbox`] | a payment provider to test against |
-//! | [`rehearse`] | thousands of visitors in one process, and a verdict |
+//! | [`rehearse`] | thousands of visitors in one process, or a million on virtual time, and a verdict |
 //! | [`cli`] | arguments and wiring |
 //!
 //! Dependencies point one way: `clock, shutdown, telemetry, embed, listener, store, pages` ← `queue, tokens` ←
 //! `config` ← `admission` ← `gateway` ← `room, admin` ← `cli`. The shop, [`box_office`] and [`pay_sandbox`], knows
-//! nothing of the waiting room, nor it of them; [`rehearse`] is a client of both. A test scans the imports and holds
-//! these lines.
+//! nothing of the waiting room, nor it of them; [`rehearse`] is a client of both, and only its [`rehearse::simulate`]
+//! uses the steps of `admission`. A test scans the imports and holds these lines.
 //!
 //! # Life of a request
 //!

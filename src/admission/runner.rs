@@ -4,19 +4,15 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{LiveRoom, flow::FlowMeter, view::View};
+use super::{LiveRoom, cadence, flow::FlowMeter, view::View};
 use crate::{
     queue::{Past, Place, Proof, Queue, VisitorId},
     shutdown::Shutdown,
     store::StoreError,
 };
 
-/// Most visitors one run of `call` or one batch of `seen` takes, so that no script holds the store up for long.
-const CALL_AT_ONCE: u32 = 50;
+/// Most visitors one batch of `seen` takes.
 const SEEN_AT_ONCE: usize = 500;
-
-/// Most runs of `call` in a row; what is left is for the next tick.
-const CALLS_IN_A_ROW: u32 = 20;
 
 /// What one task does, over and over.
 #[derive(Debug)]
@@ -63,16 +59,17 @@ async fn keep(room: Arc<LiveRoom>, mut duty: Duty, shutdown: Shutdown) {
 
 impl Duty {
     fn every(&self) -> Duration {
-        Duration::from_millis(match self {
-            Self::Call => 100,
-            Self::Look(_) | Self::Draw => 250,
-            Self::Sweep | Self::Report => 1_000,
-        })
+        match self {
+            Self::Call => cadence::CALL_EVERY,
+            Self::Look(_) | Self::Draw => Duration::from_millis(250),
+            Self::Sweep => cadence::SWEEP_EVERY,
+            Self::Report => Duration::from_secs(1),
+        }
     }
 
     async fn run(&mut self, room: &LiveRoom) -> Result<(), StoreError> {
         match self {
-            Self::Call => room.call_the_next().await,
+            Self::Call => cadence::call_the_next(&room.queue).await.map(drop),
             Self::Look(meter) => room.look(meter).await,
             Self::Sweep => room.queue.sweep().await.map(drop),
             Self::Report => room.report_present().await,
@@ -82,15 +79,6 @@ impl Duty {
 }
 
 impl LiveRoom {
-    async fn call_the_next(&self) -> Result<(), StoreError> {
-        for _ in 0..CALLS_IN_A_ROW {
-            if self.queue.call(CALL_AT_ONCE).await?.called < CALL_AT_ONCE {
-                break;
-            }
-        }
-        Ok(())
-    }
-
     async fn look(&self, meter: &mut FlowMeter) -> Result<(), StoreError> {
         let asked_at_micros = self.clock.unix_micros();
         let before = self.view();

@@ -113,7 +113,7 @@ impl LiveRoom {
     }
 
     /// Whoever came before the opening has an order once everybody drew: any node can say which, so nobody asks the store.
-    async fn wait_for_the_draw(&self, claims: Claims) -> Turn {
+    async fn wait_for_the_draw(self: &Arc<Self>, claims: Claims) -> Turn {
         let Some(score) = self.draw_of(claims.sub) else {
             if proof_of(&claims).issued_at_ms < self.view().snapshot.since_ms {
                 self.presence.note(claims.sub, proof_of(&claims));

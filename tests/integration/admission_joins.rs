@@ -102,7 +102,7 @@ async fn five_hundred_at_a_barrier_have_one_place_each_in_few_calls() {
     let visitors: BTreeSet<_> = turns.iter().map(|turn| place(turn).0).collect();
     let scores: BTreeSet<_> = turns.iter().map(|turn| place(turn).1).collect();
     assert_eq!((visitors.len(), scores.len()), (500, 500));
-    let snapshot = Queue::new(store, room.name()).snapshot().await.unwrap();
+    let snapshot = Queue::new(store, room.name()).snapshot(0).await.unwrap();
     assert_eq!((snapshot.line, snapshot.joined_total), (500, 500));
     for turn in &turns {
         let (_, score) = place(turn);
