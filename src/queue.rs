@@ -2,12 +2,14 @@
 
 pub mod keys;
 mod lua;
+pub mod pace;
 mod reply;
 pub mod scripts;
 pub mod sketch;
 pub mod snapshot;
 pub mod types;
 
+pub use pace::{NodeId, Pace, Reported};
 pub use scripts::Queue;
 pub use sketch::RankSketch;
 pub use snapshot::Snapshot;

@@ -19,3 +19,5 @@ pub(super) static LEAVE: Script = script!("leave-5.lua");
 pub(super) static SEEN: Script = script!("seen-5.lua");
 pub(super) static SWEEP: Script = script!("sweep-5.lua");
 pub(super) static SNAPSHOT: Script = script!("snapshot-5.lua");
+pub(super) static REPORT: Script = script!("report-7.lua");
+pub(super) static DECIDE: Script = script!("decide-5.lua");

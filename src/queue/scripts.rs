@@ -163,7 +163,7 @@ impl Queue {
         Snapshot::read(self.run(&lua::SNAPSHOT, Vec::new()).await?)
     }
 
-    async fn run(&self, script: &'static Script, args: Vec<Arg>) -> Result<reply::Reply, StoreError> {
+    pub(super) async fn run(&self, script: &'static Script, args: Vec<Arg>) -> Result<reply::Reply, StoreError> {
         let keys = self.keys.get(..script.key_count().unwrap_or(0)).unwrap_or_default();
         let value: Value = self.engine.run(script, keys, args).await?;
         if value == reply::NOT_CONFIGURED {
