@@ -7,7 +7,7 @@
 -- Reply: 1 if the state was created, else 0
 
 local POLICY = {
-  'capacity', 'rate', 'burst', 'claim_ms', 'session_ms', 'absent_ms', 'grace_ms', 'opens_at_ms', 'settle_ms',
+  'set_capacity', 'set_rate', 'burst', 'claim_ms', 'session_ms', 'absent_ms', 'grace_ms', 'opens_at_ms', 'settle_ms',
   'prequeue_at_ms', 'closes_at_ms', 'lottery',
 }
 local epoch, settle_ms = tonumber(ARGV[13]), tonumber(ARGV[14])
@@ -45,9 +45,19 @@ else
   take('call', 0)
   take('entry', 0)
 end
+local before_capacity, before_rate = state.set_capacity, state.set_rate
 for i, field in ipairs(POLICY) do
   set(field, tonumber(ARGV[i]))
 end
+-- What `decide` put into force stays while the policy is the same: a node that starts in mid-sale undoes nothing.
+if created or before_capacity ~= state.set_capacity then
+  set('capacity', state.set_capacity)
+end
+if created or before_rate ~= state.set_rate then
+  set('rate', state.set_rate)
+  set('call_rate', state.set_rate)
+end
+set('configured_us', now_us)
 set('epoch', math.max(state.epoch, epoch))
 save()
 return created and 1 or 0

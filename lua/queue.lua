@@ -31,6 +31,7 @@ local FIELDS = {
   'absent_ms', 'grace_ms', 'clock_us', 'raw_us', 'watched_ms', 'resumed_ms', 'last_score', 'watermark', 'call_tokens',
   'call_at_us', 'entry_tokens', 'entry_at_us', 'joined_total', 'called_total', 'admitted_total', 'no_shows_total',
   'settle_ms', 'prequeue_at_ms', 'closes_at_ms', 'lottery', 'drawn', 'drawn_to', 'last_over',
+  'call_rate', 'set_capacity', 'set_rate', 'configured_us', 'lease_owner', 'lease_until_ms', 'reason',
 }
 -- What the draw publishes, each once: the commitment to the seed, the roster's digest, the public value.
 local DRAW_FACTS = { 'commitment', 'digest', 'public' }
@@ -148,10 +149,12 @@ local function watch()
   end
 end
 
--- Two token buckets of one rate and burst: 'call' paces calls, 'entry' paces admissions, which come at the whim of
--- the called. Tokens beyond the burst are lost, so nothing is ever caught up (G2).
+-- Two token buckets of one burst: 'call' paces calls, 'entry' paces admissions, which come at the whim of the called.
+-- Calls may run ahead of entries by as much as visitors fail to show up. Tokens beyond the burst are lost, so nothing is
+-- ever caught up (G2).
 local function tokens(bucket)
-  local refilled = (now_us - state[bucket .. '_at_us']) * state.rate / 1000000
+  local rate = bucket == 'call' and state.call_rate or state.rate
+  local refilled = (now_us - state[bucket .. '_at_us']) * rate / 1000000
   return math.min(state.burst, state[bucket .. '_tokens'] + refilled)
 end
 

@@ -11,7 +11,7 @@ if state.epoch ~= tonumber(ARGV[1]) then
 end
 local KEPT = {
   'capacity', 'rate', 'burst', 'claim_ms', 'session_ms', 'absent_ms', 'grace_ms', 'opens_at_ms', 'settle_ms',
-  'prequeue_at_ms', 'closes_at_ms', 'lottery', 'last_score', 'last_over',
+  'prequeue_at_ms', 'closes_at_ms', 'lottery', 'last_score', 'last_over', 'set_capacity', 'set_rate', 'call_rate', 'configured_us',
 }
 local kept = {}
 for _, field in ipairs(KEPT) do

@@ -3,12 +3,14 @@
 pub mod keys;
 pub mod lottery;
 mod lua;
+pub mod pace;
 mod reply;
 pub mod scripts;
 pub mod sketch;
 pub mod snapshot;
 pub mod types;
 
+pub use pace::{NodeId, Pace, Reported};
 pub use scripts::Queue;
 pub use sketch::RankSketch;
 pub use snapshot::{Draw, Snapshot};

@@ -23,3 +23,5 @@ pub(super) static RESET: Script = script!("reset-8.lua");
 pub(super) static SEAL: Script = script!("seal-7.lua");
 pub(super) static ROSTER: Script = script!("roster-7.lua");
 pub(super) static DRAW: Script = script!("draw-7.lua");
+pub(super) static REPORT: Script = script!("report-8.lua");
+pub(super) static DECIDE: Script = script!("decide-5.lua");

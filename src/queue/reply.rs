@@ -29,6 +29,11 @@ impl Reply {
         StoreError::Script { script: self.script, message: format!("unexpected reply: {what}") }
     }
 
+    /// Whether everything is read.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.len() == 0
+    }
+
     /// The next value, a number that is not negative.
     pub(super) fn number(&mut self) -> Result<u64, StoreError> {
         match self.rest.next() {
