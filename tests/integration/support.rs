@@ -8,5 +8,7 @@ pub mod house;
 pub mod http;
 pub mod origin;
 pub mod program;
+pub mod redis_client;
+pub mod redis_cluster;
 pub mod redis_server;
 pub mod wire;
