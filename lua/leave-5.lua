@@ -11,10 +11,12 @@ if leave_line(visitor) == 1 then
   note_over({ visitor })
   return 1
 end
-for _, key in ipairs({ CALLED, INSIDE }) do
-  if redis.call('ZSCORE', key, visitor) then
-    drop(key, { visitor })
-    return 1
-  end
+if redis.call('ZSCORE', INSIDE, visitor) then
+  end_session(visitor)
+  return 1
+end
+if redis.call('ZSCORE', CALLED, visitor) then
+  drop(CALLED, { visitor })
+  return 1
 end
 return 0

@@ -153,6 +153,16 @@ local function drop(key, visitors)
   end
 end
 
+-- Ends a session before its own time. Of one that came back after a loss nothing is noted; its token would bring it
+-- back once more, however late it is.
+local function end_session(visitor)
+  local returned = not redis.call('HGET', STATE, 'of:' .. visitor)
+  drop(INSIDE, { visitor })
+  if returned then
+    redis.call('HSET', STATE, 'of:' .. visitor, 'over')
+  end
+end
+
 local function place(code, ...)
   local numbers = { ... }
   return { code, numbers[1] or 0, numbers[2] or 0, numbers[3] or 0, numbers[4] or 0, numbers[5] or 0 }

@@ -9,5 +9,5 @@ end
 if not redis.call('ZSCORE', INSIDE, ARGV[1]) then
   return 0
 end
-drop(INSIDE, { ARGV[1] })
+end_session(ARGV[1])
 return 1
