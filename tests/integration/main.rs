@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::missing_panics_doc, missing_docs)]
 
 mod admission_joins;
+mod admission_sessions;
 mod box_office_holds;
 mod box_office_http;
 mod box_office_orders;
