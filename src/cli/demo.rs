@@ -25,7 +25,7 @@ use crate::{
     config::{
         BypassRule, RoomConfig,
         problems::Problems,
-        room::{check_policy, default_burst, parse_origin},
+        room::{MAX_PARALLEL, check_policy, default_burst, parse_origin},
     },
     gateway, listener,
     pay_sandbox::{PaySandbox, PaySandboxConfig},
@@ -167,6 +167,7 @@ fn room(args: &Args, origin: SocketAddr, opens_at_ms: u64) -> anyhow::Result<Roo
         origin: parse_origin(&format!("http://{origin}")).map_err(anyhow::Error::msg)?,
         policy: policy(args, opens_at_ms),
         session_cap: SESSION_CAP,
+        max_parallel: MAX_PARALLEL,
         queue_token_ttl: Duration::from_hours(24),
         settle: Duration::from_secs(5),
         queued_status: 503,

@@ -64,6 +64,7 @@ pub fn config() -> RoomConfig {
             opens_at_ms: None,
         },
         session_cap: Duration::from_hours(1),
+        max_parallel: 32,
         queue_token_ttl: Duration::from_hours(24),
         settle: Duration::ZERO,
         queued_status: 503,
