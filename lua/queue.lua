@@ -184,7 +184,7 @@ local function note_over(visitors)
 end
 
 local function trim_over()
-  local horizon = text((now_ms - math.max(state.grace_ms, OVER_MS)) * 1000)
+  local horizon = text((now_ms - math.max(state.grace_ms, state.session_ms, OVER_MS)) * 1000)
   local old = redis.call('ZRANGEBYSCORE', OVER, '-inf', horizon, 'LIMIT', 0, 200)
   if #old > 0 then
     redis.call('ZREM', OVER, unpack(old))

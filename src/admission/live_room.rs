@@ -55,12 +55,14 @@ pub struct LiveRoom {
     pub(super) expired: Recent,
     /// Sessions that ended before their token does.
     pub(super) released: Recent,
-    /// Sessions of an older history that were registered with the store's present one.
+    /// Sessions that began before this node or the store's present history did, and that the store was asked about.
     pub(super) registered: Recent,
     /// Sessions whose renewal is under way or just happened, so that parallel requests make one trip.
     pub(super) renewing: Recent,
     /// When the store was last told that nothing is left, milliseconds by its clock.
     pub(super) sold_out_told_ms: AtomicU64,
+    /// When this node opened the room, milliseconds by the store's clock.
+    pub(super) opened_ms: u64,
     view: ArcSwap<View>,
     /// Rings when there is a new view.
     looked: Notify,
@@ -98,6 +100,7 @@ impl LiveRoom {
             registered: Recent::new(MOST_SESSIONS),
             renewing: Recent::new(MOST_SESSIONS),
             sold_out_told_ms: AtomicU64::new(0),
+            opened_ms: snapshot.now_ms,
             view: ArcSwap::from_pointee(View { snapshot, asked_at_micros, flow, draws: None }),
             looked: Notify::new(),
             away: AtomicBool::new(false),

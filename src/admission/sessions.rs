@@ -22,6 +22,17 @@ pub enum Renewal {
     Unknown,
 }
 
+/// A session that ended before its token does: released, given up or revoked, on any node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndedSession {
+    /// Whose it was.
+    pub visitor: VisitorId,
+    /// When it ended, milliseconds by the store's clock. What the visitor was granted later is another session.
+    pub ended_ms: u64,
+    /// When it would have ended by itself, milliseconds by the store's clock: no token of it is good any longer.
+    pub ends_ms: u64,
+}
+
 /// A renewal asked for by parallel requests is made once in this time.
 const RENEW_AGAIN_MS: u64 = 2_000;
 /// How often ending a session is tried while the store is away; after that it ends by itself.
@@ -35,7 +46,9 @@ impl LiveRoom {
     /// is still on its way to the store.
     pub(super) fn session_claims(&self, visitor: VisitorId, place: Place) -> Option<Claims> {
         let Place::Inside { score, expires_ms, called_ms, admitted_ms, fresh } = place else { return None };
-        if !fresh && self.was_ended_since(visitor, admitted_ms) {
+        if fresh {
+            self.released.remove(visitor);
+        } else if self.has_ended(visitor, admitted_ms) {
             return None;
         }
         Some(Claims {
@@ -55,20 +68,27 @@ impl LiveRoom {
 
     /// Whether a session whose token is genuine still counts on this node.
     pub fn is_live(&self, session: &Claims) -> bool {
-        !self.was_ended_since(session.sub, admitted_ms(session))
+        !self.has_ended(session.sub, admitted_ms(session))
     }
 
-    /// Whether somebody ended the session that began then. One that began later is another.
-    fn was_ended_since(&self, visitor: VisitorId, admitted_ms: u64) -> bool {
-        self.released.since(visitor, self.now_ms()).is_some_and(|ended_ms| ended_ms >= admitted_ms)
+    /// Takes in what other nodes ended, so that their tokens are refused here too. The same news may come again.
+    pub fn sessions_ended(&self, ended: impl IntoIterator<Item = EndedSession>) {
+        for EndedSession { visitor, ended_ms, ends_ms } in ended {
+            self.released.insert_since(visitor, ends_ms, ended_ms, ended_ms);
+        }
     }
 
-    /// What a request with a valid session brings about: registration with a store that lost it, in the background,
-    /// and renewal when less than half of it is left. Returns the claims as they are afterwards, `None` when the
-    /// session turns out to have ended.
+    /// Whether the session that `visitor` was granted at `admitted_ms` ended before its token does.
+    fn has_ended(&self, visitor: VisitorId, admitted_ms: u64) -> bool {
+        self.released.since(visitor, self.now_ms()).is_some_and(|ended_ms| admitted_ms <= ended_ms)
+    }
+
+    /// What a request with a valid session brings about: a check of one that is older than this node or the store's
+    /// history, in the background, and renewal when less than half of it is left. Returns the claims as they are
+    /// afterwards, `None` when the session turns out to have ended.
     pub async fn touch(self: &Arc<Self>, session: Claims) -> Option<Claims> {
         let now_ms = self.now_ms();
-        self.register_once(&session, now_ms);
+        self.check_once(&session, now_ms);
         if !self.is_due(&session, now_ms) || !self.renewing.insert(session.sub, now_ms + RENEW_AGAIN_MS, now_ms) {
             return Some(session);
         }
@@ -112,7 +132,8 @@ impl LiveRoom {
 
     /// Ends the session: at once on this node, with the store in the background.
     pub fn release(self: &Arc<Self>, session: &Claims) {
-        if !self.forget(session) {
+        // Whatever does not fit into memory is still told to the store.
+        if !self.forget(session) && !self.is_live(session) {
             return;
         }
         let (room, visitor) = (Arc::clone(self), session.sub);
@@ -158,27 +179,17 @@ impl LiveRoom {
 
     /// Refuses the session's token on this node from now on. Returns whether that is news.
     fn forget(&self, session: &Claims) -> bool {
-        let (visitor, now_ms) = (session.sub, self.now_ms());
-        let is_news = !self.was_ended_since(visitor, admitted_ms(session));
-        // Not before: the store tells this visitor's time apart from the next by its own clock.
-        let ended_ms = now_ms.max(admitted_ms(session));
-        self.released.insert_since(visitor, ended_ms, session.exp.saturating_mul(1_000), now_ms);
-        is_news
+        let ends_ms = session.exp.saturating_mul(1_000);
+        let admitted_ms = admitted_ms(session);
+        self.released.insert_since(session.sub, ends_ms, self.now_ms().max(admitted_ms), admitted_ms)
     }
 
-    /// Takes in whose place or session somebody ended, perhaps on another node.
-    pub(super) fn sessions_ended(&self, ended: &[(VisitorId, u64)]) {
-        let now_ms = self.now_ms();
-        let until_ms = now_ms.saturating_add(millis(self.config.session_cap));
-        for &(visitor, at_micros) in ended {
-            self.released.insert_since(visitor, at_micros / 1_000, until_ms, now_ms);
-        }
-    }
-
-    /// A session older than the store's present history is unknown to it, and its slot must count (G1, G5).
-    fn register_once(self: &Arc<Self>, session: &Claims, now_ms: u64) {
-        let known_to_history = admitted_ms(session) >= self.view().snapshot.since_ms;
-        if known_to_history
+    /// A session older than the store's present history is unknown to it, and its slot must count (G1, G5). One older
+    /// than this node may have ended while nobody could tell the node. Asking the store once settles both.
+    fn check_once(self: &Arc<Self>, session: &Claims, now_ms: u64) {
+        let admitted_ms = admitted_ms(session);
+        let is_settled = admitted_ms >= self.view().snapshot.since_ms && admitted_ms > self.opened_ms;
+        if is_settled
             || self.is_away()
             || !self.registered.insert(session.sub, session.exp.saturating_mul(1_000), now_ms)
         {

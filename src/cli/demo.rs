@@ -25,7 +25,7 @@ use crate::{
     config::{
         BypassRule, RoomConfig,
         problems::Problems,
-        room::{check_policy, default_burst, parse_origin},
+        room::{MAX_PARALLEL, check_policy, default_burst, parse_origin},
     },
     gateway, listener,
     pay_sandbox::{PaySandbox, PaySandboxConfig},
@@ -168,6 +168,7 @@ fn room(args: &Args, origin: SocketAddr, opens_at_ms: u64) -> anyhow::Result<Roo
         origin: parse_origin(&format!("http://{origin}")).map_err(anyhow::Error::msg)?,
         policy: policy(args, opens_at_ms),
         session_cap: SESSION_CAP,
+        max_parallel: MAX_PARALLEL,
         queue_token_ttl: Duration::from_hours(24),
         queued_status: 503,
         // A buyer's session may end before the page of the order is read for the last time, and the page's own

@@ -53,6 +53,8 @@ pub struct RoomTable {
     /// Default 2h.
     #[serde(default, deserialize_with = "duration")]
     pub session_cap: Option<Duration>,
+    /// Most requests of one session at once. Default 32; 0 sets no bound.
+    pub max_parallel: Option<u32>,
     /// Default 45s.
     #[serde(default, deserialize_with = "duration")]
     pub absent_after: Option<Duration>,

@@ -26,6 +26,8 @@ pub struct RoomConfig {
     pub policy: Policy,
     /// A session is never renewed beyond this long after it began.
     pub session_cap: Duration,
+    /// Most requests of one session under way at once on one node, upgraded connections included; 0 sets no bound.
+    pub max_parallel: u32,
     /// How long a queue token is good for.
     pub queue_token_ttl: Duration,
     /// Status of the queued response: 503, 429, 202 or 200.
@@ -117,6 +119,12 @@ impl RoomConfig {
         for (name, duration) in durations {
             problems.check(duration <= LONGEST, || field(&format!("{name} is longer than a year")));
         }
+        let max_parallel = table.max_parallel.unwrap_or(MAX_PARALLEL);
+        problems.check(max_parallel == 0 || (2..=10_000).contains(&max_parallel), || {
+            field(&format!(
+                "max_parallel {max_parallel}: use 2 to 10000 (a browser sends 6 requests at once, and more), or 0 for no bound"
+            ))
+        });
         let bypass = table.bypass.into_iter().filter_map(|rule| BypassRule::check(rule, &field, problems)).collect();
         Some(Self {
             name: room_name?,
@@ -125,6 +133,7 @@ impl RoomConfig {
             origin: origin?,
             policy,
             session_cap,
+            max_parallel,
             queue_token_ttl,
             queued_status,
             bypass,
@@ -197,6 +206,9 @@ pub fn default_burst(rate: f64) -> u32 {
     let burst = (rate / 4.0).ceil().clamp(1.0, f64::from(u32::MAX)) as u32;
     burst
 }
+
+/// [`RoomConfig::max_parallel`] unless set: what one person's tabs need, and too little for a crowd.
+pub const MAX_PARALLEL: u32 = 32;
 
 /// Nothing of a sale lasts longer.
 const LONGEST: Duration = Duration::from_hours(366 * 24);

@@ -135,9 +135,12 @@ mod tests {
             queued_status = 500
             opens_at = "soon"
             claim_window = "0s"
+            max_parallel = 1
             "#,
         );
-        for word in ["Main Hall", "ftp://shop", "capacity", "rate", "queued_status", "soon", "claim_window"] {
+        for word in
+            ["Main Hall", "ftp://shop", "capacity", "rate", "queued_status", "soon", "claim_window", "max_parallel"]
+        {
             assert!(said.contains(word), "{word} is missing from: {said}");
         }
     }

@@ -86,8 +86,8 @@ async fn joins_that_arrive_during_a_flight_share_the_next_ones_in_order() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn five_hundred_at_a_barrier_have_one_place_each_in_few_calls() {
     let redis = RedisServer::start();
-    let store = Arc::new(RedisEngine::connect(&redis.url()).await.unwrap());
-    let engine = WatchedEngine::before(store.clone(), "join-7.lua");
+    let shared = Arc::new(RedisEngine::connect(&redis.url()).await.unwrap());
+    let engine = WatchedEngine::before(shared.clone(), "join-7.lua");
     let room = node(engine.clone(), SystemClock, &keyring(), |_| ()).await;
     let barrier = Arc::new(Barrier::new(500));
     let crowd = (0..500).map(|_| {
@@ -102,7 +102,7 @@ async fn five_hundred_at_a_barrier_have_one_place_each_in_few_calls() {
     let visitors: BTreeSet<_> = turns.iter().map(|turn| place(turn).0).collect();
     let scores: BTreeSet<_> = turns.iter().map(|turn| place(turn).1).collect();
     assert_eq!((visitors.len(), scores.len()), (500, 500));
-    let snapshot = Queue::new(store, room.name()).snapshot(0).await.unwrap();
+    let snapshot = Queue::new(shared, room.name()).snapshot(0).await.unwrap();
     assert_eq!((snapshot.line, snapshot.joined_total), (500, 500));
     for turn in &turns {
         let (_, score) = place(turn);

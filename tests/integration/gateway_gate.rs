@@ -2,6 +2,7 @@
 
 mod commands;
 mod outage;
+mod parallel;
 mod places;
 mod refusals;
 

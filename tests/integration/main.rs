@@ -2,11 +2,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::missing_panics_doc, missing_docs)]
 
 mod admission_joins;
+mod admission_presence;
+mod admission_sessions;
 mod box_office_holds;
 mod box_office_http;
 mod box_office_orders;
 mod cli_errors;
 mod demo_sale;
+mod field_cases;
 mod gateway_gate;
 mod gateway_proxy;
 mod layout;

@@ -65,6 +65,7 @@ pub fn config() -> RoomConfig {
             schedule: Schedule::default(),
         },
         session_cap: Duration::from_hours(1),
+        max_parallel: 32,
         queue_token_ttl: Duration::from_hours(24),
         queued_status: 503,
         bypass: Vec::new(),

@@ -16,7 +16,7 @@ use super::house;
 /// Wall-clock time that follows tokio's.
 #[derive(Debug, Clone, Copy)]
 pub struct TokioClock {
-    began: Instant,
+    pub began: Instant,
     /// How much later than everybody else it is.
     pub skew: Duration,
 }
