@@ -27,8 +27,13 @@ mod room;
 mod sale;
 mod what_if;
 
+pub use book::People;
+pub use bottleneck::{Bottleneck, Limit};
+pub use figures::{Stretch, Waits};
 pub use report::Report;
+pub use sale::End;
 pub use scenario::{Habits, Scenario};
+pub use what_if::WhatIf;
 
 use std::thread;
 

@@ -122,7 +122,7 @@ impl Windows {
         match self.admitted {
             0 => format!("nobody was let in {limits}"),
             _ if self.closest > TOLERANCE => format!("{:.3} too many in the worst {limits}", self.closest),
-            _ => format!("{:.1} below the limit in the tightest {limits}", (-self.closest).max(0.0)),
+            _ => format!("{:.1} below the limit in the tightest {limits}", self.closest.min(0.0).abs()),
         }
     }
 }
@@ -153,7 +153,9 @@ mod tests {
                 .collect();
             times.sort_unstable();
             let mut windows = Windows::new(10.0, 3);
-            times.iter().for_each(|time| windows.admitted(*time));
+            for time in &times {
+                windows.admitted(*time);
+            }
             assert!((windows.closest - brute_force(&times, 10.0, 3)).abs() < 1e-9);
         }
     }

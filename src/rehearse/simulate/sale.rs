@@ -214,6 +214,9 @@ impl<'a> Sale<'a> {
     }
 
     fn call(&mut self) -> Result<(), SimulateError> {
+        if self.book.waiting == 0 {
+            return Ok(());
+        }
         let called = self.room.call()?;
         for _ in 0..called {
             let Some(nth) = self.book.calls_next() else {
