@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use stanchion::rehearse::{
     Arrivals,
     progress::Silent,
-    simulate::{End, Habits, Limit, Report, Scenario, simulate},
+    simulate::{End, Gauges, Habits, Limit, Limits, Report, Scenario, simulate, simulate_steered},
 };
 
 use crate::support::program::stanchion;
@@ -144,6 +144,23 @@ fn the_other_limits_frame_the_ones_that_were_asked_for() {
     assert_eq!((same.seconds, same.median_wait), (report.seconds, report.waits.p50));
     let half = other.rows.iter().find(|row| (row.rate, row.capacity) == (2.5, 20.0)).unwrap();
     assert!(half.seconds > report.seconds * 1.5, "{report}");
+}
+
+#[test]
+fn limits_that_change_on_the_way_are_kept_from_that_moment_on() {
+    let scenario = polite(200, 40, 8.0);
+    let mut inside = Vec::new();
+    let mut helm = |gauges: &Gauges| {
+        inside.push(gauges.called + gauges.inside);
+        let (capacity, rate) = if gauges.second < 10 { (40, 8.0) } else { (8, 4.0) };
+        Limits { capacity, rate }
+    };
+    let report = simulate_steered(&scenario, &mut helm, &Silent).unwrap();
+    assert!(report.held(), "{report}");
+    assert!(inside[10] > 20, "nobody is ejected: {inside:?}");
+    // Ten seconds at 8 a second; for the rest 8 slots of 4.6 s.
+    assert!(inside[25..].iter().all(|inside| *inside <= 8), "{inside:?}");
+    assert!(report.seconds > play(&scenario).seconds * 1.5, "{report}");
 }
 
 prop_compose! {
