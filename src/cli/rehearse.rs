@@ -106,7 +106,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     #[command(flatten)]
-    simulation: simulate::Args,
+    simulation: Box<simulate::Args>,
 }
 
 pub async fn run(args: Args) -> anyhow::Result<ExitCode> {

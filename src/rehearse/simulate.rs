@@ -23,12 +23,19 @@ mod bottleneck;
 mod checks;
 mod crowd;
 mod figures;
+mod helm;
 mod room;
 mod sale;
 mod what_if;
 
+pub use book::People;
+pub use bottleneck::{Bottleneck, Limit};
+pub use figures::{Stretch, Waits};
+pub use helm::{Gauges, Helm, Limits};
 pub use report::Report;
+pub use sale::End;
 pub use scenario::{Habits, Scenario};
+pub use what_if::WhatIf;
 
 use std::thread;
 
@@ -59,7 +66,7 @@ pub fn simulate(scenario: &Scenario, what_if: bool, progress: &dyn Progress) -> 
     scenario.check()?;
     thread::scope(|scope| {
         let others = what_if.then(|| scope.spawn(|| what_if::play(scenario)));
-        let played = Sale::play(scenario, progress)?;
+        let played = Sale::play(scenario, &mut |_| Limits::of(scenario), progress)?;
         let others = match others.map(thread::ScopedJoinHandle::join) {
             Some(Ok(others)) => Some(others?),
             Some(Err(_)) => return Err(SimulateError::Halted("the thread of the other limits died")),
@@ -67,4 +74,13 @@ pub fn simulate(scenario: &Scenario, what_if: bool, progress: &dyn Progress) -> 
         };
         Ok(Report::new(scenario, played, others))
     })
+}
+
+/// Plays `scenario` with limits that `helm` sets once a virtual second.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn simulate_steered(scenario: &Scenario, helm: Helm<'_>, progress: &dyn Progress) -> Result<Report, SimulateError> {
+    scenario.check()?;
+    Ok(Report::new(scenario, Sale::play(scenario, helm, progress)?, None))
 }

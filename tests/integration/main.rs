@@ -20,6 +20,7 @@ mod payments_sandbox;
 mod queue_line;
 mod readme_commands;
 mod rehearse_play;
+mod rehearse_simulate;
 mod room_endpoints;
 mod store_contract;
 mod store_differential;

@@ -7,7 +7,7 @@ use crate::rehearse::{real, verdict::Row};
 pub struct Checks {
     capacity: u32,
     most_occupied: u32,
-    /// By how much the capacity was exceeded at worst.
+    /// By how many a call or an entry exceeded the capacity at worst.
     most_over: u32,
     windows: Windows,
     /// How many were called or let in, in the order of their arrival.
@@ -33,8 +33,14 @@ impl Checks {
         }
     }
 
-    /// G1: so many are called or inside now.
-    pub fn occupied(&mut self, occupied: u32) {
+    /// From now on these limits hold.
+    pub fn limits(&mut self, now_us: u64, capacity: u32, rate: f64) {
+        self.capacity = capacity;
+        self.windows.at_rate(now_us, rate);
+    }
+
+    /// G1: somebody was called or let straight in, and so many are called or inside now. (A lower capacity ejects nobody.)
+    pub fn taken(&mut self, occupied: u32) {
         self.most_occupied = self.most_occupied.max(occupied);
         self.most_over = self.most_over.max(occupied.saturating_sub(self.capacity));
     }
@@ -106,6 +112,10 @@ impl Windows {
         Self { rate, burst, allowance: 0.0, since_us: 0, admitted: 0, lowest: f64::MAX, closest: f64::MIN }
     }
 
+    fn at_rate(&mut self, now_us: u64, rate: f64) {
+        (self.allowance, self.since_us, self.rate) = (self.allowance_at(now_us), now_us, rate);
+    }
+
     fn allowance_at(&self, now_us: u64) -> f64 {
         self.allowance + self.rate * real(now_us - self.since_us) / 1e6
     }
@@ -122,7 +132,7 @@ impl Windows {
         match self.admitted {
             0 => format!("nobody was let in {limits}"),
             _ if self.closest > TOLERANCE => format!("{:.3} too many in the worst {limits}", self.closest),
-            _ => format!("{:.1} below the limit in the tightest {limits}", (-self.closest).max(0.0)),
+            _ => format!("{:.1} below the limit in the tightest {limits}", self.closest.min(0.0).abs()),
         }
     }
 }
@@ -153,7 +163,9 @@ mod tests {
                 .collect();
             times.sort_unstable();
             let mut windows = Windows::new(10.0, 3);
-            times.iter().for_each(|time| windows.admitted(*time));
+            for time in &times {
+                windows.admitted(*time);
+            }
             assert!((windows.closest - brute_force(&times, 10.0, 3)).abs() < 1e-9);
         }
     }
@@ -161,7 +173,7 @@ mod tests {
     #[test]
     fn a_broken_guarantee_is_named() {
         let mut checks = Checks::new(2, 1.0, 1);
-        checks.occupied(3);
+        checks.taken(3);
         checks.admitted(0);
         checks.admitted(500_000);
         checks.turn(false, || "somebody else".to_owned());

@@ -112,9 +112,10 @@ impl Tape {
         (parts, Waits::of(self.waits.concat()))
     }
 
-    /// Ten stretches of equal length, fewer of a sale that lasted less than ten seconds.
-    pub fn stretches(&self) -> Vec<Stretch> {
-        let count = self.seconds.len();
+    /// Ten stretches of equal length up to a moment, fewer when it comes within ten seconds.
+    pub fn stretches(&self, until_us: u64) -> Vec<Stretch> {
+        let full = usize::try_from(until_us.div_ceil(1_000_000)).unwrap_or(usize::MAX);
+        let count = self.seconds.len().min(full.saturating_add(1));
         let mut begin = Second { admissions: 0, waiting: 0, inside: 0 };
         let mut begins = 0;
         let ends = (1..=PARTS as usize).map(|part| (count.saturating_sub(1) * part).div_ceil(PARTS as usize));
@@ -169,7 +170,7 @@ mod tests {
                 tape.second(0, 0);
                 tape.admitted(0, second, 0);
             }
-            let stretches = tape.stretches();
+            let stretches = tape.stretches(u64::MAX);
             let mut last = 0.0;
             let mut sum = 0.0;
             for stretch in &stretches {

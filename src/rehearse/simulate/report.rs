@@ -107,6 +107,7 @@ pub(super) fn duration_us(played: &Played) -> u64 {
 impl Report {
     pub(super) fn new(scenario: &Scenario, played: Played, what_if: Option<WhatIf>) -> Self {
         let (waits_by_tenth, waits) = played.tape.waits();
+        let duration_us = duration_us(&played);
         let mut verdict = played.verdict.clone();
         if let Some(other) = &what_if {
             verdict.push(Row::new("", "the same at other limits", other.held, format!("{} sales", other.rows.len())));
@@ -115,7 +116,7 @@ impl Report {
             held: verdict.iter().all(|row| row.judgement == Judgement::Held),
             verdict,
             end: played.end,
-            seconds: seconds(duration_us(&played)),
+            seconds: seconds(duration_us),
             last_admission: played.tape.last_admission_us().map(seconds),
             admitted: played.tape.admissions(),
             reached: played.tape.reached(),
@@ -124,7 +125,7 @@ impl Report {
             peak_inside: played.peak,
             waits_by_tenth,
             waits,
-            over_time: played.tape.stretches(),
+            over_time: played.tape.stretches(duration_us),
             bottleneck: Bottleneck::of(scenario),
             what_if,
             settings: Settings::of(scenario),

@@ -8,6 +8,7 @@ use super::{
     checks::Checks,
     crowd::{Crowd, Nth, micros},
     figures::Tape,
+    helm::{Gauges, Helm, Limits},
     room::Room,
 };
 use crate::{
@@ -88,7 +89,7 @@ pub struct Sale<'a> {
 
 impl<'a> Sale<'a> {
     /// Plays a sale to its end.
-    pub fn play(scenario: &'a Scenario, progress: &dyn Progress) -> Result<Played, SimulateError> {
+    pub fn play(scenario: &'a Scenario, helm: Helm<'_>, progress: &dyn Progress) -> Result<Played, SimulateError> {
         let policy = scenario.policy();
         let mut sale = Self {
             scenario,
@@ -105,7 +106,7 @@ impl<'a> Sale<'a> {
             last_score: 0,
             sold: 0,
         };
-        let end = sale.run(progress)?;
+        let end = sale.run(helm, progress)?;
         sale.audit()?;
         progress.show(&sale.standing());
         progress.finish();
@@ -121,18 +122,20 @@ impl<'a> Sale<'a> {
         })
     }
 
-    fn run(&mut self, progress: &dyn Progress) -> Result<End, SimulateError> {
+    fn run(&mut self, helm: Helm<'_>, progress: &dyn Progress) -> Result<End, SimulateError> {
         let mut round = 0_u64;
         loop {
             let tick_us = round * micros(CALL_EVERY);
             if self.until(tick_us)? {
                 return Ok(End::SoldOut);
             }
+            if tick_us.is_multiple_of(1_000_000) {
+                self.steer(helm)?;
+            }
             self.arrive()?;
             self.call()?;
             if tick_us.is_multiple_of(micros(SWEEP_EVERY)) {
                 self.room.sweep()?;
-                self.tape.second(self.book.waiting, self.book.inside);
             }
             if tick_us.is_multiple_of(micros(AUDIT_EVERY)) {
                 self.audit()?;
@@ -179,6 +182,22 @@ impl<'a> Sale<'a> {
         self.events.push(Reverse((at_us, self.planned, event)));
     }
 
+    /// A full second: what it looked like is noted, and what holds for the next one is set.
+    fn steer(&mut self, helm: Helm<'_>) -> Result<(), SimulateError> {
+        let Book { waiting, called, inside, .. } = self.book;
+        self.tape.second(waiting, inside);
+        let gauges =
+            Gauges { second: self.now_us / 1_000_000, waiting, called, inside, admitted: self.tape.admissions() };
+        let Limits { capacity, rate } = helm(&gauges);
+        let policy = Policy { capacity, rate, ..self.policy.clone() };
+        if policy != self.policy {
+            self.room.configure(&policy)?;
+            self.checks.limits(self.now_us, capacity, rate);
+            self.policy = policy;
+        }
+        Ok(())
+    }
+
     /// Everybody who came since the last time joins.
     fn arrive(&mut self) -> Result<(), SimulateError> {
         loop {
@@ -204,6 +223,7 @@ impl<'a> Sale<'a> {
         if let Place::Inside { .. } = place {
             self.checks.turn(nobody_waits, || format!("arrival {nth} went straight in past others"));
             self.goes_in(nth);
+            self.checks.taken(self.book.occupied());
             return;
         }
         self.book.joins(nth, score.0);
@@ -214,6 +234,9 @@ impl<'a> Sale<'a> {
     }
 
     fn call(&mut self) -> Result<(), SimulateError> {
+        if self.book.waiting == 0 {
+            return Ok(());
+        }
         let called = self.room.call()?;
         for _ in 0..called {
             let Some(nth) = self.book.calls_next() else {
@@ -228,7 +251,9 @@ impl<'a> Sale<'a> {
                 _ => self.plan(ends_us, Event::Misses(nth)),
             }
         }
-        self.checks.occupied(self.book.occupied());
+        if called > 0 {
+            self.checks.taken(self.book.occupied());
+        }
         Ok(())
     }
 
@@ -255,7 +280,6 @@ impl<'a> Sale<'a> {
     fn goes_in(&mut self, nth: Nth) {
         let person = self.crowd.person(nth);
         self.book.moves(nth, Whereabouts::Inside);
-        self.checks.occupied(self.book.occupied());
         self.checks.admitted(self.now_us);
         self.tape.admitted(nth, self.now_us, self.now_us.saturating_sub(person.arrives_us));
         self.plan(self.now_us.saturating_add(person.visit_us), Event::Goes(nth));

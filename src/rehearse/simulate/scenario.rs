@@ -115,7 +115,11 @@ impl Scenario {
         let mut problems = Problems::default();
         problems
             .check((1..=MOST_USERS).contains(&self.users), || format!("--users {}: use 1 to {MOST_USERS}", self.users));
-        check_policy(&self.policy(), LONGEST, &|field| format!("--{}", field.replace('_', "-")), &mut problems);
+        let flag = |field: &str| match field.replace('_', "-") {
+            burst if burst.starts_with("burst") => format!("--rate-{burst}"),
+            other => format!("--{other}"),
+        };
+        check_policy(&self.policy(), LONGEST, &flag, &mut problems);
         for (flag, share) in [("buy-ratio", buy_ratio), ("no-shows", no_shows), ("leave-early", leave_early)] {
             problems.check((0.0..=1.0).contains(&share), || format!("--{flag} {share}: a share is 0 to 1"));
         }

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::{
     Scenario, SimulateError,
     figures::seconds,
+    helm::Limits,
     report::duration_us,
     sale::{End, Played, Sale},
 };
@@ -52,7 +53,8 @@ pub fn play(scenario: &Scenario) -> Result<WhatIf, SimulateError> {
     let scale = scale(scenario);
     let mut other = WhatIf { scaled_down_by: scale, rows: Vec::new(), held: true };
     for (rate, capacity) in FACTORS {
-        let played = Sale::play(&scaled(scenario, scale, rate, capacity), &Silent)?;
+        let scenario_at = scaled(scenario, scale, rate, capacity);
+        let played = Sale::play(&scenario_at, &mut |_| Limits::of(&scenario_at), &Silent)?;
         other.held &= played.verdict.iter().all(|row| row.judgement == Judgement::Held);
         other.rows.push(Row::of(&played, scenario.rate * rate, f64::from(scenario.capacity) * capacity, scale));
     }
