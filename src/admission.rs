@@ -5,10 +5,13 @@
 
 pub mod flow;
 pub mod live_room;
+pub mod no_shows;
+pub mod policy;
 pub mod presence;
 pub mod recent;
 mod runner;
 pub mod sessions;
+pub mod signals;
 pub mod status;
 pub mod turn;
 pub mod view;

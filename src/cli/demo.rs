@@ -166,6 +166,7 @@ fn room(args: &Args, origin: SocketAddr, opens_at_ms: u64) -> anyhow::Result<Roo
         paths: vec!["/".to_owned()],
         origin: parse_origin(&format!("http://{origin}")).map_err(anyhow::Error::msg)?,
         policy: policy(args, opens_at_ms),
+        adaptive: None,
         session_cap: SESSION_CAP,
         queue_token_ttl: Duration::from_hours(24),
         settle: Duration::from_secs(5),

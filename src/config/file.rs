@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Deserializer, de};
 
-use super::ConfigError;
+use super::{ConfigError, adaptive::AdaptiveTable};
 
 /// `stanchion.toml`.
 #[derive(Debug, Default, Deserialize)]
@@ -43,6 +43,8 @@ pub struct RoomTable {
     pub rate: Option<f64>,
     /// Default: a quarter of a second's rate, at least 1.
     pub burst: Option<u32>,
+    /// Default: the rate stays as configured.
+    pub adaptive: Option<AdaptiveTable>,
     /// Default 90s: longer than the minute between two polls of a background tab.
     #[serde(default, deserialize_with = "duration")]
     pub claim_window: Option<Duration>,

@@ -63,6 +63,7 @@ pub fn config() -> RoomConfig {
             grace: Duration::from_mins(5),
             opens_at_ms: None,
         },
+        adaptive: None,
         session_cap: Duration::from_hours(1),
         queue_token_ttl: Duration::from_hours(24),
         settle: Duration::ZERO,
