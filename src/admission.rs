@@ -3,7 +3,10 @@
 //!
 //! Nothing here waits for the store on behalf of an admitted visitor or of a waiting visitor far from the front.
 
+pub mod cadence;
+mod draw;
 pub mod flow;
+pub mod joins;
 pub mod live_room;
 pub mod no_shows;
 pub mod policy;

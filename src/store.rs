@@ -5,7 +5,9 @@
 //! [`in_process`] one, which needs nothing installed, and [`redis_engine`].
 
 pub mod in_process;
+pub mod redis_address;
 pub mod redis_engine;
+mod redis_rules;
 
 use std::{
     fmt,
@@ -23,7 +25,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// Binds a file name such as `join-5.lua` to its text.
+    /// Binds a file name such as `join-7.lua` to its text.
     pub const fn new(file: &'static str, source: &'static str) -> Self {
         Self { file, source, sha1: OnceLock::new() }
     }

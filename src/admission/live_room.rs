@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 
 use super::{
     flow::FlowMeter,
+    joins::Joins,
     presence::Presence,
     recent::Recent,
     runner,
@@ -25,7 +26,7 @@ use super::{
 use crate::{
     clock::SharedClock,
     config::RoomConfig,
-    queue::{Mode, Queue, RoomName, Score},
+    queue::{Mode, Past, Queue, RoomName, Score},
     shutdown::Shutdown,
     store::{SharedEngine, StoreError},
     tokens::Keyring,
@@ -48,6 +49,7 @@ pub struct LiveRoom {
     pub(super) queue: Queue,
     pub(super) clock: SharedClock,
     pub(super) keyring: Keyring,
+    pub(super) joins: Joins,
     pub(super) presence: Presence,
     /// Visitors whom the store said it has no place for: it is asked again when they come.
     pub(super) expired: Recent,
@@ -79,23 +81,24 @@ impl LiveRoom {
         keys_are_fresh: bool,
     ) -> Result<Arc<Self>, StoreError> {
         let queue = Queue::new(engine, &config.name);
-        let settle = if keys_are_fresh { Duration::ZERO } else { config.settle };
-        queue.configure(&config.policy, settle).await?;
+        let past = if keys_are_fresh { Past::Blank } else { Past::Unknown };
+        queue.configure(&config.policy, past).await?;
         let asked_at_micros = clock.unix_micros();
-        let snapshot = queue.snapshot().await?;
+        let snapshot = queue.snapshot(0).await?;
         let flow = FlowMeter::default().update(&snapshot);
         Ok(Arc::new(Self {
             config,
             queue,
             clock,
             keyring,
+            joins: Joins::default(),
             presence: Presence::new(MOST_SEEN),
             expired: Recent::new(MOST_EXPIRED),
             released: Recent::new(MOST_RELEASED),
             registered: Recent::new(MOST_SESSIONS),
             renewing: Recent::new(MOST_SESSIONS),
             sold_out_told_ms: AtomicU64::new(0),
-            view: ArcSwap::from_pointee(View { snapshot, asked_at_micros, flow }),
+            view: ArcSwap::from_pointee(View { snapshot, asked_at_micros, flow, draws: None }),
             looked: Notify::new(),
             away: AtomicBool::new(false),
             shutdown: OnceLock::new(),
@@ -157,6 +160,12 @@ impl LiveRoom {
     /// Sets what the room does. Takes effect for every node with its next snapshot.
     pub async fn set_mode(&self, mode: Mode) -> Result<(), StoreError> {
         self.queue.set_mode(mode).await
+    }
+
+    /// Begins a new epoch: nobody waits, nobody is inside, every token of before is void. Returns the new epoch.
+    pub async fn reset(&self) -> Result<u64, StoreError> {
+        let epoch = self.view().snapshot.epoch;
+        self.queue.reset(epoch).await
     }
 
     /// Whether the store is not answering, so that nobody need wait to find out.

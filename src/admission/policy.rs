@@ -205,8 +205,7 @@ pub fn decide(limits: &Limits, signals: &Signals, previous: Option<&Decision>, n
         Reason::Configured | Reason::Steady | Reason::Raising if capacity < limits.capacity => Reason::OriginAsked,
         reason => reason,
     };
-    // NaN becomes "everybody comes".
-    let no_shows = signals.no_shows.unwrap_or(0.0).max(0.0).min(0.5);
+    let no_shows = signals.no_shows.filter(|ratio| ratio.is_finite()).unwrap_or(0.0).clamp(0.0, 0.5);
     Decision { rate, call_rate: rate / (1.0 - no_shows), capacity, reason, at_ms: now_ms, memory }
 }
 
@@ -361,8 +360,10 @@ fn seconds(ms: u64) -> f64 {
 }
 
 #[cfg(test)]
+#[expect(clippy::cast_precision_loss, reason = "counts of visitors and seconds of a simulation")]
 mod shop;
 #[cfg(test)]
+#[expect(clippy::cast_precision_loss, reason = "counts of visitors and seconds of a simulation")]
 mod simulations;
 #[cfg(test)]
 mod tests;

@@ -18,8 +18,14 @@ pub struct Recent {
 
 #[derive(Debug, Default)]
 struct Inner {
-    until_ms: HashMap<VisitorId, u64>,
+    known: HashMap<VisitorId, Span>,
     cleaned_ms: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    since_ms: u64,
+    until_ms: u64,
 }
 
 /// Cleaning walks the whole map, so a full one is cleaned no more often than this.
@@ -31,20 +37,26 @@ impl Recent {
         Self { most, inner: Mutex::default() }
     }
 
-    /// Remembers `visitor` until `until_ms`. Returns whether that is news: false when already remembered, and when
-    /// there is no room.
+    /// Remembers `visitor` from now until `until_ms`. Returns whether that is news: false when already remembered, and
+    /// when there is no room.
     pub fn insert(&self, visitor: VisitorId, until_ms: u64, now_ms: u64) -> bool {
+        self.insert_since(visitor, now_ms, until_ms, now_ms)
+    }
+
+    /// As [`Recent::insert`], for what happened at `since_ms`.
+    pub fn insert_since(&self, visitor: VisitorId, since_ms: u64, until_ms: u64, now_ms: u64) -> bool {
         let mut inner = self.lock();
-        if inner.until_ms.len() >= self.most && now_ms >= inner.cleaned_ms.saturating_add(CLEAN_EVERY_MS) {
-            inner.until_ms.retain(|_, until_ms| *until_ms > now_ms);
+        if inner.known.len() >= self.most && now_ms >= inner.cleaned_ms.saturating_add(CLEAN_EVERY_MS) {
+            inner.known.retain(|_, span| span.until_ms > now_ms);
             inner.cleaned_ms = now_ms;
         }
-        let full = inner.until_ms.len() >= self.most;
-        match inner.until_ms.get_mut(&visitor) {
-            Some(known) => std::mem::replace(known, until_ms) <= now_ms,
+        let full = inner.known.len() >= self.most;
+        let span = Span { since_ms, until_ms };
+        match inner.known.get_mut(&visitor) {
+            Some(known) => std::mem::replace(known, span).until_ms <= now_ms,
             None if full => false,
             None => {
-                inner.until_ms.insert(visitor, until_ms);
+                inner.known.insert(visitor, span);
                 true
             }
         }
@@ -52,17 +64,23 @@ impl Recent {
 
     /// Whether `visitor` is remembered at `now_ms`.
     pub fn contains(&self, visitor: VisitorId, now_ms: u64) -> bool {
-        self.lock().until_ms.get(&visitor).is_some_and(|until_ms| *until_ms > now_ms)
+        self.since(visitor, now_ms).is_some()
+    }
+
+    /// Since when `visitor` is remembered, if so at `now_ms`.
+    pub fn since(&self, visitor: VisitorId, now_ms: u64) -> Option<u64> {
+        let span = self.lock().known.get(&visitor).copied()?;
+        (span.until_ms > now_ms).then_some(span.since_ms)
     }
 
     /// Forgets `visitor`.
     pub fn remove(&self, visitor: VisitorId) {
-        self.lock().until_ms.remove(&visitor);
+        self.lock().known.remove(&visitor);
     }
 
     /// Forgets everybody.
     pub fn clear(&self) {
-        self.lock().until_ms.clear();
+        self.lock().known.clear();
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

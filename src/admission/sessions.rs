@@ -35,9 +35,7 @@ impl LiveRoom {
     /// is still on its way to the store.
     pub(super) fn session_claims(&self, visitor: VisitorId, place: Place) -> Option<Claims> {
         let Place::Inside { score, expires_ms, called_ms, admitted_ms, fresh } = place else { return None };
-        if fresh {
-            self.released.remove(visitor);
-        } else if self.released.contains(visitor, self.now_ms()) {
+        if !fresh && self.was_ended_since(visitor, admitted_ms) {
             return None;
         }
         Some(Claims {
@@ -49,6 +47,7 @@ impl LiveRoom {
             // Rounded down: the token ends before the slot goes to someone else.
             exp: expires_ms / 1_000,
             epoch: self.view().snapshot.epoch,
+            draw: false,
             called_ms: Some(called_ms),
             admitted_ms: Some(admitted_ms),
         })
@@ -56,7 +55,12 @@ impl LiveRoom {
 
     /// Whether a session whose token is genuine still counts on this node.
     pub fn is_live(&self, session: &Claims) -> bool {
-        !self.released.contains(session.sub, self.now_ms())
+        !self.was_ended_since(session.sub, admitted_ms(session))
+    }
+
+    /// Whether somebody ended the session that began then. One that began later is another.
+    fn was_ended_since(&self, visitor: VisitorId, admitted_ms: u64) -> bool {
+        self.released.since(visitor, self.now_ms()).is_some_and(|ended_ms| ended_ms >= admitted_ms)
     }
 
     /// What a request with a valid session brings about: registration with a store that lost it, in the background,
@@ -154,7 +158,21 @@ impl LiveRoom {
 
     /// Refuses the session's token on this node from now on. Returns whether that is news.
     fn forget(&self, session: &Claims) -> bool {
-        self.released.insert(session.sub, session.exp.saturating_mul(1_000), self.now_ms())
+        let (visitor, now_ms) = (session.sub, self.now_ms());
+        let is_news = !self.was_ended_since(visitor, admitted_ms(session));
+        // Not before: the store tells this visitor's time apart from the next by its own clock.
+        let ended_ms = now_ms.max(admitted_ms(session));
+        self.released.insert_since(visitor, ended_ms, session.exp.saturating_mul(1_000), now_ms);
+        is_news
+    }
+
+    /// Takes in whose place or session somebody ended, perhaps on another node.
+    pub(super) fn sessions_ended(&self, ended: &[(VisitorId, u64)]) {
+        let now_ms = self.now_ms();
+        let until_ms = now_ms.saturating_add(millis(self.config.session_cap));
+        for &(visitor, at_micros) in ended {
+            self.released.insert_since(visitor, at_micros / 1_000, until_ms, now_ms);
+        }
     }
 
     /// A session older than the store's present history is unknown to it, and its slot must count (G1, G5).

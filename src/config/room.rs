@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use http::{HeaderName, Method, Uri};
+use http::{HeaderName, Uri};
 use ipnet::IpNet;
 
 use super::{
@@ -10,7 +10,7 @@ use super::{
     file::{BypassTable, RoomTable},
     problems::Problems,
 };
-use crate::queue::{Policy, RoomName};
+use crate::queue::{Method, Policy, RoomName, Schedule};
 
 /// One waiting room.
 #[derive(Debug, Clone)]
@@ -31,8 +31,6 @@ pub struct RoomConfig {
     pub session_cap: Duration,
     /// How long a queue token is good for.
     pub queue_token_ttl: Duration,
-    /// After the store lost its history, nobody is called for this long, so that places and sessions register.
-    pub settle: Duration,
     /// Status of the queued response: 503, 429, 202 or 200.
     pub queued_status: u16,
     /// Requests that go to the origin uncounted.
@@ -41,6 +39,9 @@ pub struct RoomConfig {
     pub message: Option<String>,
     /// Title on the waiting page.
     pub title: String,
+    /// The round of a randomness beacon, named before the draw, whose output becomes the draw's public value; the roster's
+    /// digest does when `None`.
+    pub beacon: Option<String>,
     /// Domain of the cookies; host-only when `None`.
     pub cookie_domain: Option<String>,
 }
@@ -49,7 +50,7 @@ pub struct RoomConfig {
 #[derive(Debug, Clone, Default)]
 pub struct BypassRule {
     /// Methods; empty matches any.
-    pub methods: Vec<Method>,
+    pub methods: Vec<http::Method>,
     /// Prefix of the normalised path, matched at a segment boundary; `None` matches any.
     pub path_prefix: Option<String>,
     /// A header with exactly this value; `None` matches any.
@@ -61,7 +62,7 @@ pub struct BypassRule {
 impl RoomConfig {
     /// Checks one table of the file. What is wrong is noted in `problems`.
     pub fn check(table: RoomTable, problems: &mut Problems) -> Option<Self> {
-        let name = table.name.unwrap_or_else(|| "main".to_owned());
+        let name = table.name.clone().unwrap_or_else(|| "main".to_owned());
         let field = |field: &str| format!("room {name}: {field}");
         let room_name = problems.take("rooms", name.parse::<RoomName>());
         problems
@@ -72,7 +73,6 @@ impl RoomConfig {
             problems.add(field("origin is missing: where is the shop? Such as origin = \"http://127.0.0.1:3000\", or --origin http://127.0.0.1:3000"));
             None
         };
-        let opens_at_ms = table.opens_at.and_then(|text| problems.take(&field("opens_at"), parse_instant(&text)));
         let queued_status = table.queued_status.unwrap_or(503);
         problems.check(matches!(queued_status, 503 | 429 | 202 | 200), || {
             field(&format!("queued_status {queued_status}: use 503, 429, 202 or 200"))
@@ -87,7 +87,8 @@ impl RoomConfig {
             session_ttl: table.session_ttl.unwrap_or(Duration::from_mins(10)),
             absent_after: table.absent_after.unwrap_or(Duration::from_secs(45)),
             grace: table.grace.unwrap_or(Duration::from_mins(5)),
-            opens_at_ms,
+            settle: table.settle.unwrap_or(Duration::from_secs(10)),
+            schedule: schedule(&table, &field, problems),
         };
         let session_cap = table.session_cap.unwrap_or(Duration::from_hours(2));
         check_policy(&policy, session_cap, &field, problems);
@@ -111,11 +112,10 @@ impl RoomConfig {
         problems.check(queue_token_ttl >= policy.grace, || {
             field("queue_token_ttl is shorter than grace, so that visitors who are there lose their place")
         });
-        let settle = table.settle.unwrap_or(Duration::from_secs(10));
         let durations = [
             ("queue_token_ttl", queue_token_ttl),
             ("session_cap", session_cap),
-            ("settle", settle),
+            ("settle", policy.settle),
             ("grace", policy.grace),
         ];
         for (name, duration) in durations {
@@ -131,10 +131,10 @@ impl RoomConfig {
             adaptive,
             session_cap,
             queue_token_ttl,
-            settle,
             queued_status,
             bypass,
             message: table.message,
+            beacon: table.beacon,
             title: table.title.unwrap_or_else(|| "You are in line".to_owned()),
             cookie_domain: table.cookie_domain,
         })
@@ -169,6 +169,31 @@ impl BypassRule {
         };
         Some(Self { methods, path_prefix, header, networks })
     }
+}
+
+/// When what happens by itself.
+fn schedule(table: &RoomTable, field: &dyn Fn(&str) -> String, problems: &mut Problems) -> Schedule {
+    let mut time = |name: &str, text: &Option<String>| {
+        text.as_deref().and_then(|text| problems.take(&field(name), parse_instant(text)))
+    };
+    let prequeue_at_ms = time("prequeue_at", &table.prequeue_at);
+    let opens_at_ms = time("opens_at", &table.opens_at);
+    let closes_at_ms = time("closes_at", &table.closes_at);
+    let method = table.method.unwrap_or_default();
+    let are_in_order = |earlier: Option<u64>, later: Option<u64>| match (earlier, later) {
+        (Some(earlier), Some(later)) => earlier < later,
+        _ => true,
+    };
+    problems.check(table.prequeue_at.is_none() || table.opens_at.is_some(), || {
+        field("prequeue_at without opens_at: say when the pre-queue ends")
+    });
+    problems.check(method == Method::Fifo || table.prequeue_at.is_some(), || {
+        field("method = \"lottery\" needs prequeue_at and opens_at: whoever comes between them takes part in the draw")
+    });
+    problems.check(are_in_order(prequeue_at_ms, opens_at_ms), || field("prequeue_at is not before opens_at"));
+    problems.check(are_in_order(opens_at_ms, closes_at_ms), || field("closes_at is not after opens_at"));
+    problems.check(table.beacon.is_none() || method == Method::Lottery, || field("beacon is for method = \"lottery\""));
+    Schedule { prequeue_at_ms, opens_at_ms, closes_at_ms, method }
 }
 
 /// A quarter of a second's worth: enough for nodes that call ten times a second to use the whole rate.

@@ -10,6 +10,7 @@ use super::{
     file::{ConfigFile, RoomTable},
     problems::Problems,
 };
+use crate::store::redis_address::RedisAddress;
 
 /// Everything `stanchion serve` needs, checked.
 #[derive(Debug, Clone)]
@@ -78,8 +79,9 @@ impl ServeConfig {
             redis: overrides.redis.or(file.redis),
             rooms,
         };
-        let is_redis = |url: &String| url.starts_with("redis://") || url.starts_with("unix://");
-        problems.check(config.redis.as_ref().is_none_or(is_redis), || "redis: use redis://HOST:PORT".to_owned());
+        if let Some(url) = &config.redis {
+            problems.take("redis", RedisAddress::parse(url));
+        }
         problems.check(config.listen != config.admin || config.listen.port() == 0, || {
             format!("listen and admin are both {}: give the admin listener an address of its own", config.listen)
         });

@@ -110,6 +110,7 @@ on_each_engine!(
     broken_scripts_are_script_errors,
     scripts_cannot_leave_anything_behind_in_lua,
     time_is_unix_time_in_two_parts,
+    info_names_the_servers_run,
 );
 
 async fn replies_follow_resp2(bench: Bench) {
@@ -242,6 +243,16 @@ async fn time_is_unix_time_in_two_parts(bench: Bench) {
     }
 }
 
+const RUN_ID: &str = r"return string.match(redis.call('INFO', 'server'), '\nrun_id:(%x+)\r\n')";
+
+/// By it a script notices that the server was restarted or another one took over.
+async fn info_names_the_servers_run(bench: Bench) {
+    let run_id = bench.reply(RUN_ID).await;
+    assert!(matches!(&run_id, Value::Bulk(id) if id.len() == 40), "{run_id:?}");
+    assert_eq!(bench.reply(RUN_ID).await, run_id, "the same as long as the server runs");
+    assert_eq!(bench.reply("return redis.call('INFO', 'nothing')").await, bulk(""));
+}
+
 /// A clock that never gives the same time twice.
 #[derive(Debug, Default)]
 struct Ticking(AtomicU64);
@@ -250,6 +261,12 @@ impl Clock for Ticking {
     fn unix_micros(&self) -> u64 {
         self.0.fetch_add(1, Ordering::SeqCst)
     }
+}
+
+#[tokio::test]
+async fn another_engine_is_another_run() {
+    let (one, other) = (Bench::in_process().await, Bench::in_process().await);
+    assert_ne!(one.reply(RUN_ID).await, other.reply(RUN_ID).await);
 }
 
 #[tokio::test]

@@ -59,6 +59,7 @@ impl Histogram {
     }
 
     /// What was counted since `before`.
+    #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let mut since = self.clone();
         for (all, old) in since.0.iter_mut().zip(&before.0) {
@@ -83,17 +84,17 @@ impl Histogram {
     pub fn quantile_ms(&self, part: f64) -> Option<f64> {
         let wanted = self.count() as f64 * part;
         let mut below = 0.0;
-        let mut last = None;
+        let mut longest = None;
         for (bucket, count) in self.filled() {
             let count = count as f64;
-            let (least, most) = (least_ms(bucket), least_ms(bucket + 1));
+            let (from, to) = (least_ms(bucket), least_ms(bucket + 1));
             if below + count >= wanted {
-                return Some(least + (most - least) * ((wanted - below) / count).clamp(0.0, 1.0));
+                return Some(from + (to - from) * ((wanted - below) / count).clamp(0.0, 1.0));
             }
             below += count;
-            last = Some(most);
+            longest = Some(to);
         }
-        last
+        longest
     }
 }
 
@@ -107,7 +108,7 @@ mod tests {
         #[test]
         fn every_wait_is_within_the_bounds_of_its_bucket(micros in 0_u64..60_000_000) {
             let bucket = bucket_of(Duration::from_micros(micros));
-            let ms = micros as f64 / 1_000.0;
+            let ms = Duration::from_micros(micros).as_secs_f64() * 1_000.0;
             prop_assert!(least_ms(bucket) <= ms + 0.25 && ms < least_ms(bucket + 1) + 1e-9, "{micros} in {bucket}");
         }
     }

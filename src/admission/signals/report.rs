@@ -77,7 +77,9 @@ mod tests {
 
     fn report(buckets: &[usize], room_for: Option<(u64, u64)>) -> Report {
         let mut waits = Histogram::default();
-        buckets.iter().for_each(|bucket| waits.add(*bucket, 3));
+        for bucket in buckets {
+            waits.add(*bucket, 3);
+        }
         Report { window_ms: 2_000, waits, failed: 1, in_flight: 4, room_for }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use stanchion::{
     clock::Clock as _,
-    queue::{NodeId, Place, Proof, Reported, Score, Snapshot},
+    queue::{NodeId, Past, Place, Proof, Reported, Score, Snapshot},
 };
 
 use super::{
@@ -47,7 +47,7 @@ async fn replies(world: &World, steps: &[Step]) -> (Vec<Place>, Vec<u32>, Vec<Re
             Step::Wait(millis) => world.clock.advance(Duration::from_micros(u64::from(millis) * 977)),
             Step::Capacity(capacity) => {
                 let policy = stanchion::queue::Policy { capacity, ..tight() };
-                queue.configure(&policy, Duration::ZERO).await.unwrap();
+                queue.configure(&policy, Past::Blank).await.unwrap();
             }
             Step::Decide(node, rate, capacity) => {
                 counts.push(u32::from(decide(world, node, rate, capacity).await));

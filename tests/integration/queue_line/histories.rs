@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use proptest::prelude::*;
 use stanchion::{
     clock::Clock as _,
-    queue::{NodeId, Pace, Place, Policy, Score, VisitorId},
+    queue::{NodeId, Pace, Past, Place, Policy, Schedule, Score, VisitorId},
 };
 
 use super::{
@@ -60,7 +60,8 @@ pub fn tight() -> Policy {
         session_ttl: Duration::from_secs(12),
         absent_after: Duration::from_secs(6),
         grace: Duration::from_secs(15),
-        opens_at_ms: None,
+        settle: Duration::from_secs(10),
+        schedule: Schedule::default(),
     }
 }
 
@@ -128,7 +129,7 @@ impl Witness {
             Step::Wait(millis) => self.world.clock.advance(Duration::from_millis(u64::from(millis))),
             Step::Capacity(capacity) => {
                 self.policy.capacity = capacity;
-                queue.configure(&self.policy, Duration::ZERO).await.unwrap();
+                queue.configure(&self.policy, Past::Blank).await.unwrap();
             }
             Step::Decide(node, rate, capacity) => {
                 if decide(&self.world, node, rate, capacity).await {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stanchion::queue::{NodeId, Pace, Policy, Reported};
+use stanchion::queue::{NodeId, Pace, Past, Policy, Reported};
 
 use super::world::{World, is_inside, policy, visitor, visitors};
 
@@ -118,7 +118,7 @@ async fn a_decision_without_the_lease_or_about_another_policy_does_nothing(world
     world.pass(LEASE).await;
     assert!(!world.queue.decide(ANN, old, pace(1.0)).await.unwrap(), "the lease ran out");
     report(&world, ANN, "").await;
-    world.queue.configure(&Policy { rate: 30.0, ..policy() }, Duration::ZERO).await.unwrap();
+    world.queue.configure(&Policy { rate: 30.0, ..policy() }, Past::Blank).await.unwrap();
     assert!(!world.queue.decide(ANN, old, pace(1.0)).await.unwrap(), "it was about the old policy");
     assert!((world.snapshot().await.rate - 30.0).abs() < 1e-9);
 }
@@ -127,13 +127,13 @@ async fn setting_up_again_undoes_a_decision_only_when_the_policy_changed(world: 
     let world = world.configured(policy()).await;
     assert!(decide(&world, Pace { capacity: 9, ..pace(2.0) }).await);
     // A gateway that starts in mid-sale.
-    world.queue.configure(&policy(), Duration::ZERO).await.unwrap();
+    world.queue.configure(&policy(), Past::Blank).await.unwrap();
     let now = world.snapshot().await;
     assert!(now.capacity == 9 && (now.rate - 2.0).abs() < 1e-9, "{now:?}");
-    world.queue.configure(&Policy { capacity: 50, ..policy() }, Duration::ZERO).await.unwrap();
+    world.queue.configure(&Policy { capacity: 50, ..policy() }, Past::Blank).await.unwrap();
     let now = world.snapshot().await;
     assert!(now.capacity == 50 && (now.rate - 2.0).abs() < 1e-9, "{now:?}");
-    world.queue.configure(&Policy { capacity: 50, rate: 60.0, ..policy() }, Duration::ZERO).await.unwrap();
+    world.queue.configure(&Policy { capacity: 50, rate: 60.0, ..policy() }, Past::Blank).await.unwrap();
     assert!((world.snapshot().await.rate - 60.0).abs() < 1e-9);
 }
 
