@@ -138,6 +138,11 @@ impl Reason {
         Self::SignalsMissing,
     ];
 
+    /// Whether something is wrong.
+    pub const fn is_trouble(self) -> bool {
+        matches!(self, Self::Slow | Self::Errors | Self::OriginAsked | Self::SignalsMissing)
+    }
+
     /// The number it has in the store.
     pub const fn code(self) -> u32 {
         self as u32

@@ -10,7 +10,7 @@ use std::{
 
 use super::{Decision, Limits, Shop as Seen, Signals, decide};
 use crate::admission::{
-    no_shows::NoShows,
+    attendance::AttendanceMeter,
     signals::{Exchange, Meter, Window, report::Report},
 };
 
@@ -66,14 +66,13 @@ pub(super) struct Sale {
     start: Instant,
     meter: Arc<Meter>,
     window: Window,
-    no_shows: NoShows,
+    attendance: AttendanceMeter,
     decision: Option<Decision>,
     tokens: [f64; 2],
     /// Whoever is called: when they come, if they do, and until when the slot is theirs.
     called: VecDeque<(Option<u64>, u64)>,
     inside: u64,
     totals: [u64; 3],
-    entries: f64,
     /// When each worker is free.
     workers: BinaryHeap<Reverse<u64>>,
     events: BinaryHeap<Reverse<Event>>,
@@ -102,13 +101,12 @@ impl Sale {
             start,
             window: Window::new(Arc::clone(&meter), start),
             meter,
-            no_shows: NoShows::default(),
+            attendance: AttendanceMeter::default(),
             decision: None,
             tokens: [f64::from(burst); 2],
             called: VecDeque::new(),
             inside: 0,
             totals: [0; 3],
-            entries: 0.0,
             workers: BinaryHeap::new(),
             events: BinaryHeap::new(),
             running: Vec::new(),
@@ -139,7 +137,6 @@ impl Sale {
             self.run_shop(weather, &mut second);
             self.run_door(decision, weather, &mut second);
         }
-        self.entries += (second.entries as f64 - self.entries) * 0.2;
         (second.inside, second.called) = (self.inside, self.called.len() as u64);
         second
     }
@@ -150,12 +147,12 @@ impl Sale {
             self.meter.note_room_for(more, now);
         }
         let report = Report::read(&self.window.report(now).to_string()).unwrap();
-        let no_shows = self.no_shows.update(self.now_ms, 1, self.totals[2], self.totals[1]);
+        let attendance = self.attendance.update(self.now_ms, self.totals[2], self.totals[1]);
         let signals = Signals {
             shop: weather.is_seen.then(|| Seen::of(&report, 1)),
             room_for: report.room_for.map(|(visitors, _)| visitors),
-            no_shows,
-            entries: Some(self.entries),
+            no_shows: attendance.no_shows,
+            entries: attendance.entries,
         };
         let decision = decide(&self.limits, &signals, self.decision.as_ref(), self.now_ms);
         self.decision = Some(decision);
