@@ -2,8 +2,11 @@
 //!
 //! All shared state changes inside scripts from `lua/`, and those scripts are the only implementation. An
 //! [`Engine`] has one method: run this script with these keys and arguments. Two engines run them: the
-//! [`in_process`] one, which needs nothing installed, and [`redis_engine`].
+//! [`in_process`] one, which needs nothing installed, and [`redis_engine`]; a third, `fred_engine`, is the second by
+//! another client, compiled in with the feature `fred`.
 
+#[cfg(feature = "fred")]
+pub mod fred_engine;
 pub mod in_process;
 pub mod redis_address;
 pub mod redis_engine;

@@ -12,6 +12,7 @@ mod gateway_gate;
 mod gateway_proxy;
 mod layout;
 mod lua_folder;
+mod many_nodes;
 mod pages_assets;
 mod payments_sandbox;
 mod queue_line;

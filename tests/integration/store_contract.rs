@@ -1,6 +1,9 @@
 //! What every engine promises, run on each; and what only Redis can get wrong.
 
+mod cluster;
+mod memory;
 mod outages;
+mod sentinel;
 mod servers;
 
 use std::{
@@ -14,10 +17,10 @@ use std::{
 use bytes::Bytes;
 use stanchion::{
     clock::{Clock, ManualClock},
-    store::{Arg, Script, SharedEngine, StoreError, Value, in_process::InProcess, redis_engine::RedisEngine},
+    store::{Arg, Script, SharedEngine, StoreError, Value, in_process::InProcess},
 };
 
-use crate::support::redis_server::RedisServer;
+use crate::support::{redis_client::RedisClient, redis_server::RedisServer};
 
 const START: u64 = 1_700_000_000_123_456;
 
@@ -35,9 +38,9 @@ impl Bench {
         Self { engine: Arc::new(InProcess::new(Arc::new(clock.clone()))), clock: Some(clock), _server: None }
     }
 
-    async fn redis() -> Self {
+    async fn on_redis(client: RedisClient) -> Self {
         let server = RedisServer::start();
-        let engine = Arc::new(RedisEngine::connect(&server.url()).await.unwrap());
+        let engine = client.connect(&server.url()).await;
         Self { engine, clock: None, _server: Some(server) }
     }
 
@@ -92,7 +95,11 @@ macro_rules! on_each_engine {
             $(#[tokio::test] async fn $test() { super::$test(super::Bench::in_process().await).await; })+
         }
         mod redis {
-            $(#[tokio::test] async fn $test() { super::$test(super::Bench::redis().await).await; })+
+            $(#[tokio::test] async fn $test() { super::$test(super::Bench::on_redis(super::RedisClient::Redis).await).await; })+
+        }
+        #[cfg(feature = "fred")]
+        mod fred {
+            $(#[tokio::test] async fn $test() { super::$test(super::Bench::on_redis(super::RedisClient::Fred).await).await; })+
         }
     };
 }
