@@ -11,7 +11,8 @@ if state.epoch ~= tonumber(ARGV[1]) then
 end
 local KEPT = {
   'capacity', 'rate', 'burst', 'claim_ms', 'session_ms', 'absent_ms', 'grace_ms', 'opens_at_ms', 'settle_ms',
-  'prequeue_at_ms', 'closes_at_ms', 'lottery', 'last_score', 'last_over', 'set_capacity', 'set_rate', 'call_rate', 'configured_us',
+  'prequeue_at_ms', 'closes_at_ms', 'lottery', 'last_score', 'last_over', 'call_rate', 'set_capacity', 'set_rate',
+  'configured_us', 'lease_owner', 'lease_until_ms', 'reason',
 }
 local kept = {}
 for _, field in ipairs(KEPT) do

@@ -16,7 +16,7 @@
 //! | [`queue`] | the line: keys, typed bindings of the scripts in `lua/`, snapshot and rank sketch |
 //! | [`tokens`] | queue and session tokens: mint, verify, rotate |
 //! | [`pages`] | every page a visitor sees while waiting, and the assets |
-//! | [`admission`] | the background tasks of a room: call, snapshot, sweep, presence |
+//! | [`admission`] | the background tasks of a room: call, snapshot, sweep, presence; the pace, by what the shop can take |
 //! | [`gateway`] | the public listener: gate, proxy, responses |
 //! | [`room`] | the visitor endpoints under `/__room/` |
 //! | [`admin`] | the private listener |
@@ -41,7 +41,8 @@
 //!    answer too, and no place.
 //! 5. The page polls [`room`], which answers from the snapshot that [`admission`] refreshes a few times a
 //!    second, until the visitor is called.
-//! 6. The origin's answer streams back; its `Stanchion-*` headers are acted on and removed on the way.
+//! 6. The origin's answer streams back; its `Stanchion-*` headers are acted on and removed on the way, and how long it
+//!    took and whether it failed is counted: [`admission::policy`] sets the pace by that.
 
 pub mod admin;
 pub mod admission;

@@ -7,10 +7,10 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use tokio::sync::Notify;
 
 use super::{
@@ -19,7 +19,9 @@ use super::{
     presence::Presence,
     recent::Recent,
     runner,
+    signals::{Exchange, Meter},
     status::{self, Situation, StatusDocument},
+    steering::Outlook,
     turn::Turn,
     view::View,
 };
@@ -63,6 +65,9 @@ pub struct LiveRoom {
     pub(super) sold_out_told_ms: AtomicU64,
     /// When this node opened the room, milliseconds by the store's clock.
     pub(super) opened_ms: u64,
+    /// What this node sees of the shop.
+    pub(super) meter: Arc<Meter>,
+    outlook: ArcSwapOption<Outlook>,
     view: ArcSwap<View>,
     /// Rings when there is a new view.
     looked: Notify,
@@ -101,6 +106,8 @@ impl LiveRoom {
             renewing: Recent::new(MOST_SESSIONS),
             sold_out_told_ms: AtomicU64::new(0),
             opened_ms: snapshot.now_ms,
+            meter: Arc::default(),
+            outlook: ArcSwapOption::empty(),
             view: ArcSwap::from_pointee(View { snapshot, asked_at_micros, flow, draws: None }),
             looked: Notify::new(),
             away: AtomicBool::new(false),
@@ -133,6 +140,25 @@ impl LiveRoom {
     /// What the node knows of the room.
     pub fn view(&self) -> Guard<Arc<View>> {
         self.view.load()
+    }
+
+    /// Why the room admits as fast as it does, as the node last heard; `None` before it heard anything.
+    pub fn outlook(&self) -> Option<Arc<Outlook>> {
+        self.outlook.load_full()
+    }
+
+    pub(super) fn set_outlook(&self, outlook: Outlook) {
+        self.outlook.store(Some(Arc::new(outlook)));
+    }
+
+    /// An admitted visitor's request goes to the shop now.
+    pub fn start_exchange(&self) -> Exchange {
+        self.meter.start(Instant::now())
+    }
+
+    /// The shop says that it can take so many more than are inside.
+    pub fn can_take(&self, more: u64) {
+        self.meter.note_room_for(self.view().snapshot.inside.saturating_add(more), Instant::now());
     }
 
     /// The store's time, milliseconds since the epoch, by the node's clock.

@@ -7,7 +7,13 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::{LiveRoom, cadence, flow::FlowMeter, sessions::EndedSession, view::View};
+use super::{
+    LiveRoom, cadence,
+    flow::FlowMeter,
+    sessions::EndedSession,
+    steering::{REPORT_EVERY, Steering},
+    view::View,
+};
 use crate::{
     queue::{Past, Place, Proof, Queue, VisitorId, scripts},
     shutdown::Shutdown,
@@ -27,10 +33,13 @@ enum Duty {
     Report,
     /// Draws the order of those who came before the opening.
     Draw,
+    /// Reports what this node sees of the shop, and perhaps decides about the pace.
+    Steer(Box<Steering>),
 }
 
 pub(super) fn start(room: &Arc<LiveRoom>, shutdown: &Shutdown) {
-    for duty in [Duty::Call, Duty::Look(FlowMeter::default()), Duty::Sweep, Duty::Report, Duty::Draw] {
+    let steer = Duty::Steer(Box::new(Steering::new(Arc::clone(&room.meter))));
+    for duty in [Duty::Call, Duty::Look(FlowMeter::default()), Duty::Sweep, Duty::Report, Duty::Draw, steer] {
         shutdown.spawn(keep(Arc::clone(room), duty, shutdown.clone()));
     }
 }
@@ -64,6 +73,7 @@ impl Duty {
             Self::Look(_) | Self::Draw => Duration::from_millis(250),
             Self::Sweep => cadence::SWEEP_EVERY,
             Self::Report => Duration::from_secs(1),
+            Self::Steer(_) => REPORT_EVERY,
         }
     }
 
@@ -74,6 +84,7 @@ impl Duty {
             Self::Sweep => room.queue.sweep().await.map(drop),
             Self::Report => room.report_present().await,
             Self::Draw => room.go_on_with_the_draw().await,
+            Self::Steer(steering) => room.steer(steering).await,
         }
     }
 }

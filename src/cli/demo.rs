@@ -167,6 +167,7 @@ fn room(args: &Args, origin: SocketAddr, opens_at_ms: u64) -> anyhow::Result<Roo
         paths: vec!["/".to_owned()],
         origin: parse_origin(&format!("http://{origin}")).map_err(anyhow::Error::msg)?,
         policy: policy(args, opens_at_ms),
+        adaptive: None,
         session_cap: SESSION_CAP,
         max_parallel: MAX_PARALLEL,
         queue_token_ttl: Duration::from_hours(24),

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Deserializer, de};
 
-use super::ConfigError;
+use super::{ConfigError, adaptive::AdaptiveTable};
 use crate::queue::Method;
 
 /// `stanchion.toml`.
@@ -42,8 +42,10 @@ pub struct RoomTable {
     pub capacity: Option<u32>,
     /// Per second. Default 20.
     pub rate: Option<f64>,
-    /// Default: a quarter of a second's rate, at least 1.
+    /// Default: a quarter of a second's rate (the highest, if adaptive), at least 1.
     pub burst: Option<u32>,
+    /// Default: the rate stays as configured.
+    pub adaptive: Option<AdaptiveTable>,
     /// Default 90s: longer than the minute between two polls of a background tab.
     #[serde(default, deserialize_with = "duration")]
     pub claim_window: Option<Duration>,

@@ -6,6 +6,7 @@ use http::{HeaderName, Uri};
 use ipnet::IpNet;
 
 use super::{
+    adaptive::Adaptive,
     file::{BypassTable, RoomTable},
     problems::Problems,
 };
@@ -24,6 +25,8 @@ pub struct RoomConfig {
     pub origin: Uri,
     /// How it admits.
     pub policy: Policy,
+    /// How the rate follows the shop; it stays as configured when `None`.
+    pub adaptive: Option<Adaptive>,
     /// A session is never renewed beyond this long after it began.
     pub session_cap: Duration,
     /// Most requests of one session under way at once on one node, upgraded connections included; 0 sets no bound.
@@ -77,10 +80,11 @@ impl RoomConfig {
             field(&format!("queued_status {queued_status}: use 503, 429, 202 or 200"))
         });
         let rate = table.rate.unwrap_or(20.0);
+        let adaptive = table.adaptive.map(|adaptive| Adaptive::check(adaptive, rate, &field, problems));
         let policy = Policy {
             capacity: table.capacity.unwrap_or(200),
             rate,
-            burst: table.burst.unwrap_or_else(|| default_burst(rate)),
+            burst: table.burst.unwrap_or_else(|| default_burst(adaptive.map_or(rate, |adaptive| adaptive.max_rate))),
             claim_window: table.claim_window.unwrap_or(Duration::from_secs(90)),
             session_ttl: table.session_ttl.unwrap_or(Duration::from_mins(10)),
             absent_after: table.absent_after.unwrap_or(Duration::from_secs(45)),
@@ -132,6 +136,7 @@ impl RoomConfig {
             paths,
             origin: origin?,
             policy,
+            adaptive,
             session_cap,
             max_parallel,
             queue_token_ttl,

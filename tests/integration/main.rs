@@ -1,6 +1,7 @@
 //! One file per story. Each test stands alone: its own servers, its own ports, its own data.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::missing_panics_doc, missing_docs)]
 
+mod adaptive_room;
 mod admission_joins;
 mod admission_presence;
 mod admission_sessions;
