@@ -34,7 +34,7 @@ impl LiveRoom {
     /// Gives the draw the beacon's output. Taken once, after the pre-queue closed; whoever is second changes nothing.
     pub async fn set_beacon(&self, value: &str) -> Result<(), StoreError> {
         let epoch = self.view().snapshot.epoch;
-        self.queue.seal(epoch, [None, None, Some(value)]).await
+        self.queue.seal(epoch, [None, None, Some(value)], None).await.map(drop)
     }
 
     /// The next of the roster after an arrival, for whoever publishes it.
@@ -63,7 +63,7 @@ impl LiveRoom {
         match (draw.digest.as_deref(), draw.public.as_deref()) {
             (None, _) => self.close_the_roster(snapshot.epoch).await,
             (Some(digest), None) if self.config.beacon.is_none() => {
-                self.queue.seal(snapshot.epoch, [None, None, Some(digest)]).await
+                self.queue.seal(snapshot.epoch, [None, None, Some(digest)], None).await.map(drop)
             }
             // The operator has yet to say what the beacon said.
             (Some(_), None) => Ok(()),
@@ -77,11 +77,32 @@ impl LiveRoom {
         }
     }
 
-    async fn commit(&self, epoch: u64) -> Result<(), StoreError> {
+    /// Publishes what the newest key would have drawn, if nothing is yet.
+    pub(super) async fn commit(&self, epoch: u64) -> Result<(), StoreError> {
         match self.seeds(epoch).first() {
-            Some(seed) => self.queue.seal(epoch, [Some(&seed.commitment()), None, None]).await,
+            Some(seed) => self.queue.seal(epoch, [Some(&seed.commitment()), None, None], None).await.map(drop),
             None => Ok(()),
         }
+    }
+
+    /// What was published stays, also when the store lost it: else whoever can roll a store back could draw again.
+    /// Puts it into the snapshot too, until the store takes it.
+    pub(super) async fn publish_again(&self, snapshot: &mut Snapshot, before: &Snapshot) -> Result<(), StoreError> {
+        let (Some(draw), Some(known)) = (&mut snapshot.draw, &before.draw) else { return Ok(()) };
+        let is_lost = |fact: &Option<String>, known: &Option<String>| fact.is_none() && known.is_some();
+        let lost = is_lost(&draw.commitment, &known.commitment)
+            || is_lost(&draw.digest, &known.digest)
+            || is_lost(&draw.public, &known.public);
+        if snapshot.epoch != before.epoch || !lost {
+            return Ok(());
+        }
+        let known = [&known.commitment, &known.digest, &known.public];
+        let published = self.queue.seal(snapshot.epoch, known.map(Option::as_deref), None).await?;
+        let [commitment, digest, public] = published;
+        draw.commitment = commitment.or_else(|| known[0].clone());
+        draw.digest = digest.or_else(|| known[1].clone());
+        draw.public = public.or_else(|| known[2].clone());
+        Ok(())
     }
 
     async fn close_the_roster(&self, epoch: u64) -> Result<(), StoreError> {
@@ -96,9 +117,14 @@ impl LiveRoom {
             after = last;
         }
         let digest = digest.finish();
-        let public = Some(digest.as_str()).filter(|_| self.config.beacon.is_none());
-        self.queue.seal(epoch, [None, Some(&digest), public]).await?;
-        tracing::info!(room = %self.name(), visitors = count, digest, "the pre-queue is closed");
+        let [_, digest, public] = self.queue.seal(epoch, [None, Some(&digest), None], Some(count)).await?;
+        // Else somebody came back to it meanwhile, after a loss: the next time it will be whole.
+        if let Some(digest) = digest {
+            tracing::info!(room = %self.name(), visitors = count, digest, "the pre-queue is closed");
+            if public.is_none() && self.config.beacon.is_none() {
+                self.queue.seal(epoch, [None, None, Some(&digest)], None).await?;
+            }
+        }
         Ok(())
     }
 

@@ -84,7 +84,10 @@ impl LiveRoom {
         let asked_at_micros = clock.unix_micros();
         let snapshot = queue.snapshot(0).await?;
         let flow = FlowMeter::default().update(&snapshot);
-        Ok(Arc::new(Self {
+        let ended = snapshot.ended.clone();
+        let uncommitted = snapshot.draw.as_ref().is_some_and(|draw| draw.commitment.is_none());
+        let epoch = snapshot.epoch;
+        let room = Self {
             config,
             queue,
             clock,
@@ -99,7 +102,12 @@ impl LiveRoom {
             looked: Notify::new(),
             away: AtomicBool::new(false),
             shutdown: OnceLock::new(),
-        }))
+        };
+        room.sessions_ended(&ended);
+        if uncommitted {
+            room.commit(epoch).await?;
+        }
+        Ok(Arc::new(room))
     }
 
     /// Starts the tasks that call visitors, look at the room, sweep it and report who is present, until `shutdown`.
@@ -161,8 +169,12 @@ impl LiveRoom {
 
     /// Begins a new epoch: nobody waits, nobody is inside, every token of before is void. Returns the new epoch.
     pub async fn reset(&self) -> Result<u64, StoreError> {
-        let epoch = self.view().snapshot.epoch;
-        self.queue.reset(epoch).await
+        let (epoch, has_draw) = (self.view().snapshot.epoch, self.view().snapshot.draw.is_some());
+        let epoch = self.queue.reset(epoch).await?;
+        if has_draw {
+            self.commit(epoch).await?;
+        }
+        Ok(epoch)
     }
 
     /// Whether the store is not answering, so that nobody need wait to find out.

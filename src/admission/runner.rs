@@ -95,11 +95,12 @@ impl LiveRoom {
         let asked_at_micros = self.clock.unix_micros();
         let before = self.view();
         let ended_until = before.snapshot.ended_until;
-        let snapshot = self.queue.snapshot(ended_until).await?;
+        let mut snapshot = self.queue.snapshot(ended_until).await?;
         if snapshot.epoch < before.snapshot.epoch {
             // The store lost the room, and a node that did not know the epoch set it up again.
             self.queue.configure(&self.config.policy, Past::Seen(&before.snapshot)).await?;
         }
+        self.publish_again(&mut snapshot, &before.snapshot).await?;
         self.sessions_ended(&snapshot.ended);
         if snapshot.since_ms != before.snapshot.since_ms {
             tracing::warn!(room = %self.name(), "the store has another history: places and sessions register again");

@@ -8,6 +8,7 @@ use std::{
 use super::LiveRoom;
 use crate::{
     queue::{Mode, Place, VisitorId},
+    store::StoreError,
     tokens::{Claims, TokenType},
 };
 
@@ -48,6 +49,7 @@ impl LiveRoom {
             exp: expires_ms / 1_000,
             epoch: self.view().snapshot.epoch,
             draw: false,
+            arrival: None,
             called_ms: Some(called_ms),
             admitted_ms: Some(admitted_ms),
         })
@@ -136,6 +138,15 @@ impl LiveRoom {
             Ok(_) => self.has_no_place(visitor, self.now_ms()),
             Err(error) => self.store_failed(&error),
         }
+    }
+
+    /// Takes away place and session: at once on this node, on every other with its next look at the store.
+    pub async fn revoke(&self, visitor: VisitorId) -> Result<bool, StoreError> {
+        let was_known = self.queue.revoke(visitor).await?;
+        let now_ms = self.now_ms();
+        self.released.insert_since(visitor, now_ms, now_ms.saturating_add(millis(self.config.session_cap)), now_ms);
+        self.has_no_place(visitor, now_ms);
+        Ok(was_known)
     }
 
     /// Nothing is left to sell: tells the store once per change, in the background.
