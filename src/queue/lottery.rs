@@ -10,6 +10,11 @@
 //! A draw is the first 50 bits of HMAC-SHA-256 (RFC 2104) with the key `seed ‖ public value` over the visitor's 16 bytes. All
 //! values are published as lower-case hex; the public value enters as the bytes of its published text.
 
+mod published;
+pub mod verify;
+
+pub use published::Published;
+
 use std::fmt;
 
 use ring::{digest, hmac};

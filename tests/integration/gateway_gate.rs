@@ -4,6 +4,7 @@ mod commands;
 mod outage;
 mod places;
 mod refusals;
+mod rollback;
 
 use std::{sync::Arc, time::Duration};
 

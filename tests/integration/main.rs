@@ -9,6 +9,7 @@ mod demo_sale;
 mod gateway_gate;
 mod gateway_proxy;
 mod layout;
+mod lottery;
 mod lua_folder;
 mod pages_assets;
 mod payments_sandbox;

@@ -126,6 +126,29 @@ async fn draw_all(world: &World, public: &str) {
     }
 }
 
+/// What a node does next, whatever was done so far, with stretches of this length.
+pub async fn next_step_of_a_node(world: &World, most: u32) -> String {
+    let now = world.snapshot().await;
+    let Some(draw) = now.draw else { return "no lottery".to_owned() };
+    if draw.commitment.is_none() {
+        commit(world, now.epoch).await;
+        return "committed".to_owned();
+    }
+    let read = world.queue.roster(Score(0), 1_000).await.unwrap();
+    let mut digest = RosterDigest::new();
+    read.iter().for_each(|&(who, arrival)| digest.add(who, arrival));
+    let (digest, count) = (digest.finish(), Some(read.len() as u64));
+    let [_, digest, _] = world.queue.seal(now.epoch, [None, Some(&digest), None], count).await.unwrap();
+    let Some(digest) = digest else { return "not closed".to_owned() };
+    world.queue.seal(now.epoch, [None, None, Some(&digest)], None).await.unwrap();
+    let part = world.queue.roster(Score(draw.drawn_to), most).await.unwrap();
+    let (draws, is_last) = (seed().with(&digest), part.len() < most as usize);
+    let until = part.last().map_or(Score(draw.drawn_to), |&(_, arrival)| arrival);
+    let drawn: Vec<_> = part.iter().map(|&(who, _)| (who, draws.of(who))).collect();
+    let goes_on = world.queue.draw(now.epoch, until, is_last, &drawn).await.unwrap();
+    format!("{digest} {} {goes_on}", until.0)
+}
+
 /// The order in which the room calls people.
 async fn order(world: &World, people: &[VisitorId]) -> Vec<VisitorId> {
     let mut order: Vec<(Score, VisitorId)> = Vec::new();

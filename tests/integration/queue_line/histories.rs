@@ -5,10 +5,13 @@ use std::{collections::BTreeMap, time::Duration};
 use proptest::prelude::*;
 use stanchion::{
     clock::Clock as _,
-    queue::{Past, Place, Policy, Schedule, Score, VisitorId},
+    queue::{Method, Past, Place, Policy, Schedule, Score, VisitorId},
 };
 
-use super::world::{World, policy, visitor, visitors};
+use super::{
+    draws::next_step_of_a_node,
+    world::{START_US, World, policy, visitor, visitors},
+};
 
 const VISITORS: u32 = 25;
 
@@ -25,6 +28,10 @@ pub enum Step {
     Sweep,
     Wait(u32),
     Capacity(u32),
+    /// A node takes the next step of the draw, this many at once.
+    Draw(u32),
+    Reset,
+    Revoke(u32),
 }
 
 pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
@@ -35,7 +42,10 @@ pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
         4 => who.clone().prop_map(Step::Claim),
         1 => who.clone().prop_map(Step::Renew),
         2 => who.clone().prop_map(Step::Release),
-        1 => who.prop_map(Step::Leave),
+        1 => who.clone().prop_map(Step::Leave),
+        1 => who.prop_map(Step::Revoke),
+        3 => (1_u32..6).prop_map(Step::Draw),
+        1 => (0_u32..8).prop_map(|rare| if rare == 0 { Step::Reset } else { Step::Draw(20) }),
         6 => (1_u8..5).prop_map(Step::Call),
         2 => Just(Step::Sweep),
         6 => (1_u32..4_000).prop_map(Step::Wait),
@@ -57,6 +67,17 @@ pub fn tight() -> Policy {
         settle: Duration::from_secs(10),
         schedule: Schedule::default(),
     }
+}
+
+/// The same with a lottery that opens after a while.
+pub fn tight_lottery() -> Policy {
+    let schedule = Schedule {
+        prequeue_at_ms: Some(START_US / 1_000 - 1),
+        opens_at_ms: Some(START_US / 1_000 + 10_000),
+        closes_at_ms: None,
+        method: Method::Lottery,
+    };
+    Policy { schedule, ..tight() }
 }
 
 /// What the test itself knows of the line.
@@ -96,6 +117,12 @@ impl Witness {
             }
             Step::Release(who) => drop(queue.release(visitor(who)).await.unwrap()),
             Step::Leave(who) => drop(queue.leave(visitor(who)).await.unwrap()),
+            Step::Revoke(who) => drop(queue.revoke(visitor(who)).await.unwrap()),
+            Step::Draw(most) => drop(next_step_of_a_node(&self.world, most).await),
+            Step::Reset => {
+                queue.reset(self.world.snapshot().await.epoch).await.unwrap();
+                self.last_seen_ms.clear();
+            }
             Step::Call(nodes) => {
                 let waiting = self.waiting().await;
                 futures_util::future::join_all((0..nodes).map(|_| queue.call(2))).await;
@@ -162,6 +189,9 @@ impl Witness {
                 _ => {}
             }
         }
+        if now.draw.is_some_and(|draw| !draw.is_done) {
+            assert_eq!(now.called_total, 0, "somebody was called before everybody drew");
+        }
         assert!(line == now.line && called <= now.called && inside <= now.inside, "two places for one visitor");
     }
 
@@ -177,13 +207,13 @@ impl Witness {
     }
 }
 
-fn play(steps: &[Step], on_redis: bool) {
+fn play(steps: &[Step], policy: Policy, on_redis: bool) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let world = if on_redis { World::on_redis().await } else { World::in_process() };
-        let world = world.configured(tight()).await;
+        let world = world.configured(policy.clone()).await;
         let (last_seen_ms, admissions_us) = (BTreeMap::new(), Vec::new());
-        let mut witness = Witness { world, policy: tight(), last_seen_ms, admissions_us, occupied: 0 };
+        let mut witness = Witness { world, policy, last_seen_ms, admissions_us, occupied: 0 };
         for step in steps {
             witness.play(*step).await;
         }
@@ -195,8 +225,8 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn guarantees_hold_in_process(steps in steps(80)) {
-        play(&steps, false);
+    fn guarantees_hold_in_process(steps in steps(80), lottery in any::<bool>()) {
+        play(&steps, if lottery { tight_lottery() } else { tight() }, false);
     }
 }
 
@@ -204,8 +234,8 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(8) })]
 
     #[test]
-    fn guarantees_hold_on_redis(steps in steps(80)) {
-        play(&steps, true);
+    fn guarantees_hold_on_redis(steps in steps(80), lottery in any::<bool>()) {
+        play(&steps, if lottery { tight_lottery() } else { tight() }, true);
     }
 }
 

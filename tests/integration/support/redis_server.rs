@@ -41,6 +41,20 @@ impl RedisServer {
         panic!("redis-server would not start");
     }
 
+    /// Kills it and starts it again on its port, with what the last `SAVE` wrote.
+    pub fn restart(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.child = Command::new("redis-server")
+            .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+            .current_dir(self._dir.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        assert!(answers_ping(&mut self.child, self.port), "redis-server would not start again");
+    }
+
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
