@@ -66,7 +66,7 @@ async fn a_restarted_node_believes_a_released_session_no_longer_than_one_look() 
 
 #[tokio::test]
 async fn a_session_is_checked_once_and_one_the_node_saw_begin_never() {
-    let engine = WatchedEngine::before(in_process(), "renew-5.lua");
+    let engine = WatchedEngine::before(in_process(), "renew-6.lua");
     let (shared, keys): (SharedEngine, _) = (engine.clone(), keyring());
     let before = open(&shared, &keys).await;
     let old = admit(&before).await;
