@@ -8,7 +8,7 @@ use super::{SimulateError, crowd::micros};
 use crate::{
     admission::cadence,
     clock::ManualClock,
-    queue::{Arrival, Place, Policy, Queue, RoomName, Snapshot, VisitorId},
+    queue::{Arrival, Past, Place, Policy, Queue, RoomName, Snapshot, VisitorId},
     store::{StoreError, in_process::InProcess},
 };
 
@@ -47,7 +47,7 @@ impl Room {
     /// Writes the policy.
     pub fn configure(&mut self, policy: &Policy) -> Result<(), SimulateError> {
         self.runs += 1;
-        at_once(self.queue.configure(policy, Duration::ZERO))
+        at_once(self.queue.configure(policy, Past::Blank))
     }
 
     /// Takes newcomers, at most 100.
@@ -89,7 +89,7 @@ impl Room {
     /// The room as the store has it.
     pub fn snapshot(&mut self) -> Result<Snapshot, SimulateError> {
         self.runs += 1;
-        at_once(self.queue.snapshot())
+        at_once(self.queue.snapshot(0))
     }
 }
 

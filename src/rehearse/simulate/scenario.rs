@@ -8,7 +8,7 @@ use crate::{
         problems::Problems,
         room::{check_policy, default_burst},
     },
-    queue::Policy,
+    queue::{Policy, Schedule},
     rehearse::Arrivals,
 };
 
@@ -144,7 +144,8 @@ impl Scenario {
             session_ttl: LONGEST,
             absent_after: LONGEST,
             grace: LONGEST,
-            opens_at_ms: None,
+            settle: Duration::ZERO,
+            schedule: Schedule::default(),
         }
     }
 }
