@@ -17,7 +17,7 @@ use crate::{
 /// Visitors read at once for the digest.
 const READ_AT_ONCE: u32 = 1_000;
 /// Visitors drawn at once, so that no script holds the store up for long.
-const DRAW_AT_ONCE: u32 = 200;
+const DRAW_AT_ONCE: usize = 100;
 
 impl LiveRoom {
     /// What `visitor` drew; `None` until everybody has.
@@ -160,15 +160,24 @@ impl LiveRoom {
     async fn draw_everybody(&self, epoch: u64, draw: &Draw, draws: &Draws) -> Result<(), StoreError> {
         let mut after = Score(draw.drawn_to);
         loop {
-            let stretch = self.queue.roster(after, DRAW_AT_ONCE).await?;
-            let is_last = stretch.len() < DRAW_AT_ONCE as usize;
-            after = stretch.last().map_or(after, |&(_, last)| last);
-            let drawn: Vec<_> = stretch.into_iter().map(|(visitor, _)| (visitor, draws.of(visitor))).collect();
-            let goes_on = self.queue.draw(epoch, after, is_last, &drawn).await?;
-            if is_last && goes_on {
-                tracing::info!(room = %self.name(), visitors = draw.roster, "everybody drew: export the roster to publish it");
+            let page = self.queue.roster(after, READ_AT_ONCE).await?;
+            let is_last_page = page.len() < READ_AT_ONCE as usize;
+            after = page.last().map_or(after, |&(_, last)| last);
+            let drawn: Vec<_> = page.iter().map(|&(visitor, _)| (visitor, draws.of(visitor))).collect();
+            let mut stretches = drawn.chunks(DRAW_AT_ONCE).zip(page.chunks(DRAW_AT_ONCE)).peekable();
+            // One after the other: `drawn_to` must not pass somebody whose stretch got lost.
+            while let Some((drawn, stretch)) = stretches.next() {
+                let until = stretch.last().map_or(after, |&(_, arrival)| arrival);
+                let is_last = is_last_page && stretches.peek().is_none();
+                if !self.queue.draw(epoch, until, is_last, drawn).await? {
+                    return Ok(());
+                }
             }
-            if is_last || !goes_on {
+            if page.is_empty() {
+                self.queue.draw(epoch, after, true, &[]).await?;
+            }
+            if is_last_page {
+                tracing::info!(room = %self.name(), visitors = draw.roster, "everybody drew: export the roster to publish it");
                 return Ok(());
             }
         }
