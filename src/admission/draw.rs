@@ -4,6 +4,8 @@
 //! The seed is derived from the signing keys, which several nodes share anyway, and the epoch: there is nothing to hand
 //! around and nothing to lose. A node whose newest key is another one finds the right key by the commitment.
 
+use std::sync::atomic::Ordering;
+
 use super::{LiveRoom, status::rfc3339, view::View};
 use crate::{
     queue::{
@@ -96,13 +98,15 @@ impl LiveRoom {
             }
             // The operator has yet to say what the beacon said.
             (Some(_), None) => Ok(()),
-            (Some(_), Some(public)) => match self.seed(snapshot.epoch, commitment) {
-                Some(seed) => self.draw_everybody(snapshot.epoch, draw, &seed.with(public)).await,
-                None => {
-                    tracing::error!(room = %self.name(), "the draw hangs on a signing key this gateway does not have");
-                    Ok(())
+            (Some(_), Some(public)) => {
+                if let Some(seed) = self.seed(snapshot.epoch, commitment) {
+                    return self.draw_everybody(snapshot.epoch, draw, &seed.with(public)).await;
                 }
-            },
+                if self.keyless_epoch.swap(snapshot.epoch, Ordering::Relaxed) != snapshot.epoch {
+                    tracing::error!(room = %self.name(), "the draw hangs on a signing key this gateway does not have");
+                }
+                Ok(())
+            }
         }
     }
 
@@ -163,13 +167,13 @@ impl LiveRoom {
             let page = self.queue.roster(after, READ_AT_ONCE).await?;
             let is_last_page = page.len() < READ_AT_ONCE as usize;
             after = page.last().map_or(after, |&(_, last)| last);
-            let drawn: Vec<_> = page.iter().map(|&(visitor, _)| (visitor, draws.of(visitor))).collect();
-            let mut stretches = drawn.chunks(DRAW_AT_ONCE).zip(page.chunks(DRAW_AT_ONCE)).peekable();
+            let scores: Vec<_> = page.iter().map(|&(visitor, _)| (visitor, draws.of(visitor))).collect();
+            let mut stretches = scores.chunks(DRAW_AT_ONCE).zip(page.chunks(DRAW_AT_ONCE)).peekable();
             // One after the other: `drawn_to` must not pass somebody whose stretch got lost.
-            while let Some((drawn, stretch)) = stretches.next() {
+            while let Some((scores, stretch)) = stretches.next() {
                 let until = stretch.last().map_or(after, |&(_, arrival)| arrival);
                 let is_last = is_last_page && stretches.peek().is_none();
-                if !self.queue.draw(epoch, until, is_last, drawn).await? {
+                if !self.queue.draw(epoch, until, is_last, scores).await? {
                     return Ok(());
                 }
             }

@@ -44,7 +44,7 @@ async fn a_million_draw() {
     let began = Instant::now();
     open_the_sale(&house, &engine).await;
     let mut closed = None;
-    while began.elapsed() < Duration::from_secs(300) {
+    while began.elapsed() < Duration::from_mins(5) {
         let draw = house.room.view().snapshot.draw.clone().unwrap();
         if draw.public.is_some() && closed.is_none() {
             closed = Some(began.elapsed());

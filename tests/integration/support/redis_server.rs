@@ -10,7 +10,7 @@ use std::{
 pub struct RedisServer {
     child: Child,
     port: u16,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 impl RedisServer {
@@ -33,7 +33,7 @@ impl RedisServer {
                 .spawn()
                 .expect("redis-server is not installed: apt-get install redis-server, or run tests/run, which does");
             if answers_ping(&mut child, port) {
-                return Self { child, port, _dir: dir };
+                return Self { child, port, dir };
             }
             let _ = child.kill();
             let _ = child.wait();
@@ -47,7 +47,7 @@ impl RedisServer {
         let _ = self.child.wait();
         self.child = Command::new("redis-server")
             .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
-            .current_dir(self._dir.path())
+            .current_dir(self.dir.path())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
