@@ -63,6 +63,8 @@ pub struct LiveRoom {
     pub(super) registered: Recent,
     /// Sessions whose renewal is under way or just happened, so that parallel requests make one trip.
     pub(super) renewing: Recent,
+    /// The last epoch of whose draw the node said that it lacks the key.
+    pub(super) keyless_epoch: AtomicU64,
     /// When the store was last told of an epoch it lost, milliseconds by its clock.
     epoch_told_ms: AtomicU64,
     /// When the store was last told that nothing is left, milliseconds by its clock.
@@ -115,6 +117,7 @@ impl LiveRoom {
             opened_ms: snapshot.now_ms,
             meter: Arc::default(),
             outlook: ArcSwapOption::empty(),
+            keyless_epoch: AtomicU64::new(0),
             epoch_told_ms: AtomicU64::new(0),
             view: ArcSwap::from_pointee(View { snapshot, asked_at_micros, flow, draws: None }),
             looked: Notify::new(),
