@@ -178,6 +178,25 @@ async fn a_store_that_never_answers_holds_nobody_beyond_the_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_finds_the_list_full_is_promised_a_place_at_once() {
+    let (engine, room) = watched().await;
+    engine.set(Mood::Hold);
+    let first = arrive(&room);
+    engine.until_run(1).await;
+    let crowd: Vec<_> = (0..10_030).map(|_| arrive(&room)).collect();
+    all_wait().await;
+    let told: Vec<bool> = crowd.iter().map(JoinHandle::is_finished).collect();
+    assert!(told[..10_000].iter().all(|told| !told) && told[10_000..].iter().all(|told| *told));
+    engine.let_go(101);
+    place(&first.await.unwrap());
+    for (number, join) in crowd.into_iter().enumerate() {
+        let standing = join.await.unwrap().standing;
+        assert_eq!(standing, if number < 10_000 { Standing::Waiting } else { Standing::Promised }, "{number}");
+    }
+    assert_eq!(engine.runs().len(), 101);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_request_that_is_dropped_costs_nothing_and_harms_nobody() {
     let (engine, room) = watched().await;
     engine.set(Mood::Hold);
