@@ -104,7 +104,10 @@ impl<G: Gatekeeper> Gateway<G> {
         let forwarded = self.proxy.forward(Request::from_parts(head, body), context, share).await;
         let mut answer = match forwarded {
             Ok(answer) => self.told_by_origin(&mut passage, answer).await,
-            Err(error) => respond::refuse(error, asked),
+            Err(error) => {
+                self.gatekeeper.origin_failed(&mut passage, error);
+                respond::refuse(error, asked)
+            }
         };
         // On errors too: the session this request claimed is the visitor's, whatever the origin does.
         append_cookies(&mut answer, passage.set_cookies);

@@ -2,10 +2,15 @@
 //!
 //! All shared state changes inside scripts from `lua/`, and those scripts are the only implementation. An
 //! [`Engine`] has one method: run this script with these keys and arguments. Two engines run them: the
-//! [`in_process`] one, which needs nothing installed, and [`redis_engine`].
+//! [`in_process`] one, which needs nothing installed, and [`redis_engine`]; a third, `fred_engine`, is the second by
+//! another client, compiled in with the feature `fred`.
 
+#[cfg(feature = "fred")]
+pub mod fred_engine;
 pub mod in_process;
+pub mod redis_address;
 pub mod redis_engine;
+mod redis_rules;
 
 use std::{
     fmt,
@@ -23,7 +28,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// Binds a file name such as `join-5.lua` to its text.
+    /// Binds a file name such as `join-7.lua` to its text.
     pub const fn new(file: &'static str, source: &'static str) -> Self {
         Self { file, source, sha1: OnceLock::new() }
     }

@@ -12,7 +12,11 @@ use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 
 use super::{Admin, Shared};
-use crate::{admission::LiveRoom, gateway::problem::Problem, queue::Mode};
+use crate::{
+    admission::{LiveRoom, steering::Outlook},
+    gateway::problem::Problem,
+    queue::Mode,
+};
 
 /// A room, from this node's last snapshot.
 #[derive(Debug, Serialize)]
@@ -29,6 +33,8 @@ pub(super) struct RoomView {
     called_total: u64,
     admitted_total: u64,
     no_shows_total: u64,
+    /// Why capacity and rate are what they are; null before the node heard.
+    pace: Option<Outlook>,
 }
 
 impl RoomView {
@@ -48,6 +54,7 @@ impl RoomView {
             called_total: snapshot.called_total,
             admitted_total: snapshot.admitted_total,
             no_shows_total: snapshot.no_shows_total,
+            pace: room.outlook().map(|outlook| (*outlook).clone()),
         }
     }
 }

@@ -7,10 +7,10 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use tokio::sync::Notify;
 
 use super::{
@@ -19,14 +19,16 @@ use super::{
     presence::Presence,
     recent::Recent,
     runner,
+    signals::{Exchange, Meter},
     status::{self, Situation, StatusDocument},
+    steering::Outlook,
     turn::Turn,
     view::View,
 };
 use crate::{
     clock::SharedClock,
     config::RoomConfig,
-    queue::{Mode, Queue, RoomName, Score},
+    queue::{Mode, Past, Queue, RoomName, Score},
     shutdown::Shutdown,
     store::{SharedEngine, StoreError},
     tokens::Keyring,
@@ -63,6 +65,9 @@ pub struct LiveRoom {
     pub(super) sold_out_told_ms: AtomicU64,
     /// When this node opened the room, milliseconds by the store's clock.
     pub(super) opened_ms: u64,
+    /// What this node sees of the shop.
+    pub(super) meter: Arc<Meter>,
+    outlook: ArcSwapOption<Outlook>,
     view: ArcSwap<View>,
     /// Rings when there is a new view.
     looked: Notify,
@@ -83,10 +88,10 @@ impl LiveRoom {
         keys_are_fresh: bool,
     ) -> Result<Arc<Self>, StoreError> {
         let queue = Queue::new(engine, &config.name);
-        let settle = if keys_are_fresh { Duration::ZERO } else { config.settle };
-        queue.configure(&config.policy, settle).await?;
+        let past = if keys_are_fresh { Past::Blank } else { Past::Unknown };
+        queue.configure(&config.policy, past).await?;
         let asked_at_micros = clock.unix_micros();
-        let snapshot = queue.snapshot().await?;
+        let snapshot = queue.snapshot(0).await?;
         let flow = FlowMeter::default().update(&snapshot);
         Ok(Arc::new(Self {
             config,
@@ -101,7 +106,9 @@ impl LiveRoom {
             renewing: Recent::new(MOST_SESSIONS),
             sold_out_told_ms: AtomicU64::new(0),
             opened_ms: snapshot.now_ms,
-            view: ArcSwap::from_pointee(View { snapshot, asked_at_micros, flow }),
+            meter: Arc::default(),
+            outlook: ArcSwapOption::empty(),
+            view: ArcSwap::from_pointee(View { snapshot, asked_at_micros, flow, draws: None }),
             looked: Notify::new(),
             away: AtomicBool::new(false),
             shutdown: OnceLock::new(),
@@ -135,6 +142,25 @@ impl LiveRoom {
         self.view.load()
     }
 
+    /// Why the room admits as fast as it does, as the node last heard; `None` before it heard anything.
+    pub fn outlook(&self) -> Option<Arc<Outlook>> {
+        self.outlook.load_full()
+    }
+
+    pub(super) fn set_outlook(&self, outlook: Outlook) {
+        self.outlook.store(Some(Arc::new(outlook)));
+    }
+
+    /// An admitted visitor's request goes to the shop now.
+    pub fn start_exchange(&self) -> Exchange {
+        self.meter.start(Instant::now())
+    }
+
+    /// The shop says that it can take so many more than are inside.
+    pub fn can_take(&self, more: u64) {
+        self.meter.note_room_for(self.view().snapshot.inside.saturating_add(more), Instant::now());
+    }
+
     /// The store's time, milliseconds since the epoch, by the node's clock.
     pub fn now_ms(&self) -> u64 {
         self.view().now_ms(&*self.clock)
@@ -163,6 +189,12 @@ impl LiveRoom {
     /// Sets what the room does. Takes effect for every node with its next snapshot.
     pub async fn set_mode(&self, mode: Mode) -> Result<(), StoreError> {
         self.queue.set_mode(mode).await
+    }
+
+    /// Begins a new epoch: nobody waits, nobody is inside, every token of before is void. Returns the new epoch.
+    pub async fn reset(&self) -> Result<u64, StoreError> {
+        let epoch = self.view().snapshot.epoch;
+        self.queue.reset(epoch).await
     }
 
     /// Whether the store is not answering, so that nobody need wait to find out.

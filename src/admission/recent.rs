@@ -39,8 +39,8 @@ impl Recent {
         Self { most, inner: Mutex::default() }
     }
 
-    /// Remembers `visitor` until `until_ms`. Returns whether that is news: false when already remembered, and when
-    /// there is no room.
+    /// Remembers `visitor` from now until `until_ms`. Returns whether that is news: false when already remembered, and
+    /// when there is no room.
     pub fn insert(&self, visitor: VisitorId, until_ms: u64, now_ms: u64) -> bool {
         self.insert_since(visitor, until_ms, now_ms, 0)
     }

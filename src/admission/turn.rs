@@ -30,6 +30,8 @@ pub enum Standing {
     NotQueued,
     /// Known, but not in the line yet: the room is not open, or the store is away. Joins by coming again.
     Promised,
+    /// In the roster of the draw that is to come.
+    Registered,
     /// In the line.
     Waiting,
     /// Called, but the rate lets them in only after this many milliseconds.
@@ -57,6 +59,7 @@ impl LiveRoom {
     pub fn peek(&self, queue: Option<Claims>) -> Turn {
         match queue {
             Some(claims) if claims.iat == PROMISE => Turn::held(Standing::Promised, claims),
+            Some(claims) if claims.draw => Turn::held(Standing::Registered, claims),
             Some(claims) => Turn::held(Standing::Waiting, claims),
             None => Turn::without_place(self.view().mode(self.now_ms())),
         }
@@ -91,6 +94,9 @@ impl LiveRoom {
         if claims.iat == PROMISE {
             return self.arrive(claims.sub, Some(claims), may_enter).await;
         }
+        if claims.draw {
+            return self.wait_for_the_draw(claims).await;
+        }
         let proof = proof_of(&claims);
         if self.is_away() || !self.must_ask(&claims) {
             self.presence.note(claims.sub, proof);
@@ -104,6 +110,20 @@ impl LiveRoom {
                 Turn::held(Standing::Waiting, claims)
             }
         }
+    }
+
+    /// Whoever came before the opening has an order once everybody drew: any node can say which, so nobody asks the store.
+    async fn wait_for_the_draw(self: &Arc<Self>, claims: Claims) -> Turn {
+        let Some(score) = self.draw_of(claims.sub) else {
+            if proof_of(&claims).issued_at_ms < self.view().snapshot.since_ms {
+                self.presence.note(claims.sub, proof_of(&claims));
+            }
+            return Turn::held(Standing::Registered, claims);
+        };
+        // Issued when the receipt was: a store that has lost the line since must believe it.
+        let drawn = Claims { score, draw: false, ..claims };
+        let turn = Box::pin(self.come_back(drawn, true)).await;
+        Turn { is_new: turn.is_new || turn.queue.is_some(), ..turn }
     }
 
     /// Nobody behind the last one called can have been called; whoever is said to have no place asks for certainty.
@@ -123,6 +143,7 @@ impl LiveRoom {
             Place::Waiting { score, .. } if score == claims.score => Turn::held(Standing::Waiting, claims),
             Place::Waiting { score, .. } => Turn::given(Standing::Waiting, self.queue_claims(claims.sub, score)),
             Place::Called { wait_ms, .. } => Turn::held(Standing::Called { wait_ms }, claims),
+            Place::Registered { .. } => Turn::held(Standing::Registered, claims),
             Place::Inside { .. } => match self.session_claims(claims.sub, place) {
                 Some(session) => Turn::let_in(session, Some(claims)),
                 None => Turn::held(Standing::Expired, claims),
@@ -137,7 +158,7 @@ impl LiveRoom {
         match mode {
             Mode::Scheduled => return self.promise(visitor, promise, NO_SCORE),
             Mode::SoldOut | Mode::Closed => return Turn { queue: promise, ..Turn::without_place(mode) },
-            Mode::Open | Mode::Paused => {}
+            Mode::Open | Mode::Paused | Mode::Prequeue | Mode::Drawing => {}
         }
         let arrived = Score(self.now_ms().saturating_mul(1_000));
         if self.is_away() {
@@ -155,6 +176,10 @@ impl LiveRoom {
                 // The repeat of a join does not count as being seen.
                 self.presence.note(visitor, proof_of(&claims));
                 Turn { ahead, ..Turn::given(Standing::Waiting, claims) }
+            }
+            Some(Place::Registered { arrival }) => {
+                let receipt = Claims { draw: true, ..self.queue_claims(visitor, arrival) };
+                Turn::given(Standing::Registered, receipt)
             }
             // Another tab joined before, or an earlier join's answer was lost.
             Some(Place::Called { score, wait_ms, .. }) => {
@@ -200,6 +225,7 @@ impl LiveRoom {
             iat: now,
             exp: now.saturating_add(self.config.queue_token_ttl.as_secs()),
             epoch: view.snapshot.epoch,
+            draw: false,
             called_ms: None,
             admitted_ms: None,
         }
@@ -229,7 +255,7 @@ impl Turn {
     fn without_place(mode: Mode) -> Self {
         let standing = match mode {
             Mode::SoldOut | Mode::Closed => Standing::NotOpen(mode),
-            Mode::Scheduled | Mode::Open | Mode::Paused => Standing::NotQueued,
+            Mode::Scheduled | Mode::Prequeue | Mode::Drawing | Mode::Open | Mode::Paused => Standing::NotQueued,
         };
         Self { standing, queue: None, is_new: false, ahead: None }
     }
@@ -251,13 +277,15 @@ impl Turn {
 
     /// The visitor's order for the status document, if the token says one.
     pub(super) fn score(&self) -> Option<Score> {
-        self.queue.as_ref().map(|claims| claims.score).filter(|score| *score != NO_SCORE)
+        self.queue.as_ref().filter(|claims| !claims.draw).map(|claims| claims.score).filter(|score| *score != NO_SCORE)
     }
 
     /// How many wait before the visitor, if `view` knows.
     pub(super) fn ahead(&self, view: &View) -> Option<u64> {
         match self.standing {
             Standing::Called { .. } => Some(0),
+            // Whoever draws comes before them.
+            _ if view.snapshot.mode == Mode::Drawing => None,
             Standing::Promised | Standing::Waiting => match self.score()? {
                 score if view.has_seen(score) => Some(view.snapshot.sketch.ahead_of(score)),
                 _ if view.is_settling() => None,

@@ -131,6 +131,11 @@ impl GatewayError {
         }
     }
 
+    /// Whether it tells that the origin is not well: it failed, or has had as much as may wait for it for too long.
+    pub const fn is_of_origin(self) -> bool {
+        matches!(self, Self::Busy | Self::OriginUnreachable | Self::OriginInvalid | Self::OriginTimeout)
+    }
+
     /// Whether the rest of the request may still be on its way, so that the connection cannot be used again.
     pub const fn leaves_request_unread(self) -> bool {
         matches!(

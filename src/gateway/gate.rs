@@ -11,7 +11,10 @@ pub mod intent;
 pub mod path;
 pub mod routes;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use http::{HeaderValue, Method, request, response};
 
@@ -27,7 +30,7 @@ use super::{
     queued,
 };
 use crate::{
-    admission::{LiveRoom, Rooms, Standing, sessions::Renewal},
+    admission::{LiveRoom, Rooms, Standing, sessions::Renewal, signals::Exchange},
     tokens::Claims,
 };
 
@@ -45,6 +48,9 @@ pub struct Memo {
     room: Arc<LiveRoom>,
     session: Option<Claims>,
     peer: Peer,
+    /// Measures an admitted visitor's request. What comes past the room is not measured: anybody could send it, and how
+    /// fast assets are served says little.
+    exchange: Option<Exchange>,
 }
 
 impl Gate {
@@ -65,7 +71,7 @@ impl Gate {
             if let Some(session) = room.touch(held.clone()).await {
                 let renewed = (session != held).then(|| cookies::session(&room, &session, peer)).flatten();
                 let cookies = renewed.into_iter().collect();
-                return forward(room, Some(session), is_bearer_ours, cookies, share, peer);
+                return admitted(room, session, is_bearer_ours, cookies, share, peer);
             }
         }
         let intent = Intent::of(head, path);
@@ -80,7 +86,7 @@ impl Gate {
             return match self.parallel.enter(session.sub, most).await {
                 Ok(share) => {
                     let cookies = cookies::of_turn(&room, &turn, peer);
-                    forward(room, Some(session), is_bearer_ours, cookies, share, peer)
+                    admitted(room, session, is_bearer_ours, cookies, share, peer)
                 }
                 Err(error) => Verdict::Refuse(error),
             };
@@ -110,14 +116,20 @@ impl Gatekeeper for Gate {
         if !found.is_guarded || routes::is_bypassed(room.config(), head, &path, peer) {
             // Uncounted, but a session that is there is told to the origin, and what it says about it is acted on.
             let Identity { session, is_bearer_ours, .. } = identity::identify(&room, &head.headers);
-            return forward(room, session, is_bearer_ours, Vec::new(), None, peer);
+            return Verdict::Forward(passage(room, session, is_bearer_ours, Vec::new(), None, peer));
         }
         self.admit(room, head, &path, peer).await
     }
 
     async fn after_origin(&self, passage: &mut Passage<Memo>, head: &mut response::Parts) {
         let commands = Commands::take(&mut head.headers);
-        let Memo { room, session, peer } = &mut passage.memo;
+        let Memo { room, session, peer, exchange } = &mut passage.memo;
+        if let Some(exchange) = exchange.take() {
+            exchange.answered(head.status, Instant::now());
+        }
+        if let Some(more) = commands.can_take {
+            room.can_take(more);
+        }
         if commands.is_sold_out {
             room.sold_out();
         }
@@ -134,16 +146,38 @@ impl Gatekeeper for Gate {
             *session = pinned;
         }
     }
+
+    fn origin_failed(&self, passage: &mut Passage<Memo>, error: GatewayError) {
+        if let Some(exchange) = passage.memo.exchange.take()
+            && error.is_of_origin()
+        {
+            exchange.failed();
+        }
+    }
 }
 
-fn forward(
+fn admitted(
+    room: Arc<LiveRoom>,
+    session: Claims,
+    drop_authorization: bool,
+    set_cookies: Vec<HeaderValue>,
+    share: Option<Share>,
+    peer: Peer,
+) -> Verdict<Memo> {
+    let exchange = room.start_exchange();
+    let mut passage = passage(room, Some(session), drop_authorization, set_cookies, share, peer);
+    passage.memo.exchange = Some(exchange);
+    Verdict::Forward(passage)
+}
+
+fn passage(
     room: Arc<LiveRoom>,
     session: Option<Claims>,
     drop_authorization: bool,
     set_cookies: Vec<HeaderValue>,
     share: Option<Share>,
     peer: Peer,
-) -> Verdict<Memo> {
+) -> Passage<Memo> {
     let route = Route {
         origin: room.config().origin.clone(),
         room: room.name().clone(),
@@ -151,5 +185,5 @@ fn forward(
         session_expires: session.as_ref().map(|session| session.exp),
         drop_authorization,
     };
-    Verdict::Forward(Passage { route, set_cookies, share, memo: Memo { room, session, peer } })
+    Passage { route, set_cookies, share, memo: Memo { room, session, peer, exchange: None } }
 }

@@ -43,6 +43,9 @@ pub trait Gatekeeper: Send + Sync + 'static {
         passage: &mut Passage<Self::Memo>,
         head: &mut response::Parts,
     ) -> impl Future<Output = ()> + Send;
+
+    /// Hears that a request it let pass got no answer from the origin.
+    fn origin_failed(&self, _passage: &mut Passage<Self::Memo>, _error: GatewayError) {}
 }
 
 /// What becomes of a request.

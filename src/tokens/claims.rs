@@ -32,6 +32,8 @@ pub struct Claims {
     pub exp: u64,
     /// `epoch`: the room's epoch when it was issued. Whoever knows the present epoch compares.
     pub epoch: u64,
+    /// `draw`: a receipt of the pre-queue. `score` is only when they came; what they draw takes its place.
+    pub draw: bool,
     /// `called_ms`: when the visitor was called, Unix milliseconds. Only in session tokens.
     pub called_ms: Option<u64>,
     /// `admitted_ms`: when the visitor was let in, Unix milliseconds. Only in session tokens.
@@ -48,6 +50,8 @@ struct Payload {
     iat: u64,
     exp: u64,
     epoch: u64,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    draw: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     called_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,6 +70,7 @@ impl Claims {
             iat: self.iat,
             exp: self.exp,
             epoch: self.epoch,
+            draw: self.draw,
             called_ms: self.called_ms,
             admitted_ms: self.admitted_ms,
         };
@@ -83,6 +88,7 @@ impl Claims {
             iat: payload.iat,
             exp: payload.exp,
             epoch: payload.epoch,
+            draw: payload.draw,
             called_ms: payload.called_ms,
             admitted_ms: payload.admitted_ms,
         })

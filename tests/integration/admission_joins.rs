@@ -28,7 +28,7 @@ use crate::support::{
 const EACH: usize = 4;
 
 async fn watched() -> (Arc<WatchedEngine>, Arc<LiveRoom>) {
-    let engine = WatchedEngine::before(in_process(), "join-5.lua");
+    let engine = WatchedEngine::before(in_process(), "join-7.lua");
     let room = node(engine.clone(), SystemClock, &keyring(), |_| ()).await;
     (engine, room)
 }
@@ -87,7 +87,7 @@ async fn joins_that_arrive_during_a_flight_share_the_next_ones_in_order() {
 async fn five_hundred_at_a_barrier_have_one_place_each_in_few_calls() {
     let redis = RedisServer::start();
     let shared = Arc::new(RedisEngine::connect(&redis.url()).await.unwrap());
-    let engine = WatchedEngine::before(shared.clone(), "join-5.lua");
+    let engine = WatchedEngine::before(shared.clone(), "join-7.lua");
     let room = node(engine.clone(), SystemClock, &keyring(), |_| ()).await;
     let barrier = Arc::new(Barrier::new(500));
     let crowd = (0..500).map(|_| {
@@ -102,7 +102,7 @@ async fn five_hundred_at_a_barrier_have_one_place_each_in_few_calls() {
     let visitors: BTreeSet<_> = turns.iter().map(|turn| place(turn).0).collect();
     let scores: BTreeSet<_> = turns.iter().map(|turn| place(turn).1).collect();
     assert_eq!((visitors.len(), scores.len()), (500, 500));
-    let snapshot = Queue::new(shared, room.name()).snapshot().await.unwrap();
+    let snapshot = Queue::new(shared, room.name()).snapshot(0).await.unwrap();
     assert_eq!((snapshot.line, snapshot.joined_total), (500, 500));
     for turn in &turns {
         let (_, score) = place(turn);

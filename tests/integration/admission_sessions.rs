@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use stanchion::{
     admission::{LiveRoom, Standing, sessions::EndedSession},
     clock::SystemClock,
-    queue::{Policy, Queue, VisitorId},
+    queue::{Past, Policy, Queue, VisitorId},
     store::{SharedEngine, redis_engine::RedisEngine},
     tokens::{Claims, Keyring},
 };
@@ -32,7 +32,7 @@ async fn admit(room: &Arc<LiveRoom>) -> Claims {
 }
 
 async fn inside(engine: &SharedEngine) -> u64 {
-    Queue::new(Arc::clone(engine), &house::config().name).snapshot().await.unwrap().inside
+    Queue::new(Arc::clone(engine), &house::config().name).snapshot(0).await.unwrap().inside
 }
 
 async fn on_redis() -> (SharedEngine, RedisServer) {
@@ -125,10 +125,10 @@ async fn race(nodes: Vec<Queue>, ttl: Duration) {
     let arrival = |visitor: &VisitorId| stanchion::queue::Arrival { visitor: *visitor, proof: None, may_enter: true };
     let arrivals: Vec<_> = visitors.iter().map(arrival).collect();
     nodes[0].join(&arrivals).await.unwrap();
-    let begun = nodes[0].snapshot().await.unwrap();
+    let begun = nodes[0].snapshot(0).await.unwrap();
     assert_eq!(u128::from(begun.inside), VISITORS);
     eventually("the moment just before they end", async || {
-        let now_ms = nodes[0].snapshot().await.unwrap().now_ms;
+        let now_ms = nodes[0].snapshot(0).await.unwrap().now_ms;
         (now_ms + 30 >= begun.now_ms + u64::try_from(ttl.as_millis()).unwrap()).then_some(())
     })
     .await;
@@ -156,13 +156,13 @@ async fn race(nodes: Vec<Queue>, ttl: Duration) {
     }
     let freed: u32 = racing.join_all().await.into_iter().sum();
     assert_eq!(u128::from(freed), VISITORS);
-    let now = nodes[0].snapshot().await.unwrap();
+    let now = nodes[0].snapshot(0).await.unwrap();
     assert_eq!((now.inside, now.called, now.line), (0, 0, 0));
 
     // As many slots are free as ever, and not one more.
     let crowd: Vec<_> = (1_001..1_100).map(|bits| arrival(&VisitorId::from_bits(bits))).collect();
     nodes[0].join(&crowd).await.unwrap();
-    assert_eq!(u128::from(nodes[0].snapshot().await.unwrap().inside), VISITORS);
+    assert_eq!(u128::from(nodes[0].snapshot(0).await.unwrap().inside), VISITORS);
 }
 
 fn full_house(session_ttl: Duration) -> Policy {
@@ -175,7 +175,7 @@ async fn a_slot_is_freed_once_whatever_races() {
     for ttl in [Duration::from_millis(300), Duration::from_millis(1_500)] {
         let engine = in_process();
         let node = Queue::new(engine, &house::config().name);
-        node.configure(&full_house(ttl), Duration::ZERO).await.unwrap();
+        node.configure(&full_house(ttl), Past::Blank).await.unwrap();
         race(vec![node.clone(), node.clone(), node], ttl).await;
     }
 }
@@ -189,6 +189,6 @@ async fn a_slot_is_freed_once_whatever_races_on_redis() {
         nodes.push(Queue::new(Arc::new(engine), &house::config().name));
     }
     let ttl = Duration::from_millis(500);
-    nodes[0].configure(&full_house(ttl), Duration::ZERO).await.unwrap();
+    nodes[0].configure(&full_house(ttl), Past::Blank).await.unwrap();
     race(nodes, ttl).await;
 }

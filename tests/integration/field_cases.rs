@@ -64,7 +64,7 @@ impl Town {
 
     /// What the store knows.
     async fn now(&self) -> Snapshot {
-        self.queue.snapshot().await.unwrap()
+        self.queue.snapshot(0).await.unwrap()
     }
 
     /// Where the holder stands in the store. Changes nothing.

@@ -7,6 +7,7 @@ mod differential;
 mod histories;
 mod losses;
 mod modes;
+mod pacing;
 mod places;
 mod positions;
 mod real_time;

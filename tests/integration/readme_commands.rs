@@ -42,6 +42,7 @@ fn every_command_of_the_readme_works() {
         match args[0] {
             // Started above, on free ports.
             "demo" => assert_eq!(args.len(), 1, "{command}"),
+            "rehearse" if args.contains(&"--simulate") => simulate(&args),
             "rehearse" => rehearse(&demo, &args),
             "serve" => serve(&args),
             "check-config" => {
@@ -76,6 +77,24 @@ fn rehearse(demo: &Demo, args: &[&str]) {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
     assert!(said.contains("G7"), "no verdict in: {said}");
+}
+
+/// A hundred people stand in for a million, and the limits shrink with them.
+fn simulate(args: &[&str]) {
+    let args: Vec<&str> = args
+        .iter()
+        .map(|&arg| match arg {
+            "1000000" => "100",
+            "2000" => "20",
+            "100" => "10",
+            other => other,
+        })
+        .chain(["--seats", "10", "--visit", "5s"])
+        .collect();
+    let output = stanchion(&args);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("bottleneck"), "no bottleneck in: {said}");
 }
 
 /// `serve` runs until stopped: it has worked when its log says that it listens.

@@ -191,6 +191,7 @@ async fn the_admin_api_reads_without_a_token_and_changes_only_with_it() {
         "line",
         "mode",
         "no_shows_total",
+        "pace",
         "rate",
         "room",
     ];

@@ -1,6 +1,9 @@
 //! What every engine promises, run on each; and what only Redis can get wrong.
 
+mod cluster;
+mod memory;
 mod outages;
+mod sentinel;
 mod servers;
 
 use std::{
@@ -14,10 +17,10 @@ use std::{
 use bytes::Bytes;
 use stanchion::{
     clock::{Clock, ManualClock},
-    store::{Arg, Script, SharedEngine, StoreError, Value, in_process::InProcess, redis_engine::RedisEngine},
+    store::{Arg, Script, SharedEngine, StoreError, Value, in_process::InProcess},
 };
 
-use crate::support::redis_server::RedisServer;
+use crate::support::{redis_client::RedisClient, redis_server::RedisServer};
 
 const START: u64 = 1_700_000_000_123_456;
 
@@ -35,9 +38,9 @@ impl Bench {
         Self { engine: Arc::new(InProcess::new(Arc::new(clock.clone()))), clock: Some(clock), _server: None }
     }
 
-    async fn redis() -> Self {
+    async fn on_redis(client: RedisClient) -> Self {
         let server = RedisServer::start();
-        let engine = Arc::new(RedisEngine::connect(&server.url()).await.unwrap());
+        let engine = client.connect(&server.url()).await;
         Self { engine, clock: None, _server: Some(server) }
     }
 
@@ -92,7 +95,11 @@ macro_rules! on_each_engine {
             $(#[tokio::test] async fn $test() { super::$test(super::Bench::in_process().await).await; })+
         }
         mod redis {
-            $(#[tokio::test] async fn $test() { super::$test(super::Bench::redis().await).await; })+
+            $(#[tokio::test] async fn $test() { super::$test(super::Bench::on_redis(super::RedisClient::Redis).await).await; })+
+        }
+        #[cfg(feature = "fred")]
+        mod fred {
+            $(#[tokio::test] async fn $test() { super::$test(super::Bench::on_redis(super::RedisClient::Fred).await).await; })+
         }
     };
 }
@@ -110,6 +117,7 @@ on_each_engine!(
     broken_scripts_are_script_errors,
     scripts_cannot_leave_anything_behind_in_lua,
     time_is_unix_time_in_two_parts,
+    info_names_the_servers_run,
 );
 
 async fn replies_follow_resp2(bench: Bench) {
@@ -242,6 +250,16 @@ async fn time_is_unix_time_in_two_parts(bench: Bench) {
     }
 }
 
+const RUN_ID: &str = r"return string.match(redis.call('INFO', 'server'), '\nrun_id:(%x+)\r\n')";
+
+/// By it a script notices that the server was restarted or another one took over.
+async fn info_names_the_servers_run(bench: Bench) {
+    let run_id = bench.reply(RUN_ID).await;
+    assert!(matches!(&run_id, Value::Bulk(id) if id.len() == 40), "{run_id:?}");
+    assert_eq!(bench.reply(RUN_ID).await, run_id, "the same as long as the server runs");
+    assert_eq!(bench.reply("return redis.call('INFO', 'nothing')").await, bulk(""));
+}
+
 /// A clock that never gives the same time twice.
 #[derive(Debug, Default)]
 struct Ticking(AtomicU64);
@@ -250,6 +268,12 @@ impl Clock for Ticking {
     fn unix_micros(&self) -> u64 {
         self.0.fetch_add(1, Ordering::SeqCst)
     }
+}
+
+#[tokio::test]
+async fn another_engine_is_another_run() {
+    let (one, other) = (Bench::in_process().await, Bench::in_process().await);
+    assert_ne!(one.reply(RUN_ID).await, other.reply(RUN_ID).await);
 }
 
 #[tokio::test]

@@ -9,6 +9,8 @@ pub mod http;
 pub mod node;
 pub mod origin;
 pub mod program;
+pub mod redis_client;
+pub mod redis_cluster;
 pub mod redis_server;
 pub mod watched_engine;
 pub mod wire;

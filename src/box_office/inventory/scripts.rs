@@ -3,20 +3,25 @@
 use crate::store::{Script, StoreError, Value};
 
 macro_rules! scripts {
-    ($($name:ident = $file:literal;)*) => {
-        $(pub static $name: Script = Script::new($file, include_str!(concat!("../../../lua/", $file)));)*
+    ($flags:literal $($name:ident = $file:literal;)*) => {
+        $(pub static $name: Script = Script::new($file, concat!($flags, include_str!(concat!("../../../lua/", $file))));)*
     };
 }
 
-scripts! {
+// These need memory: when Redis has none left it refuses them, at their first write.
+scripts! { ""
     OPEN_EVENT = "open_event-1.lua";
     HOLD_SEATS = "hold_seats-n.lua";
     HOLD_TICKETS = "hold_tickets-3.lua";
+    REHOLD = "rehold-n.lua";
+}
+
+// These finish what holds began, and that must go on.
+scripts! { "#!lua flags=allow-oom\n"
     FIND_HOLD = "find_hold-1.lua";
     PAY_HOLD = "pay_hold-n.lua";
     RELEASE_HOLD = "release_hold-n.lua";
     SELL = "sell-n.lua";
-    REHOLD = "rehold-n.lua";
     SWEEP_HOLDS = "sweep_holds-3.lua";
     VIEW_SEATS = "view_seats-n.lua";
     FORGET_SALES = "forget_sales-n.lua";

@@ -27,6 +27,7 @@ pub fn execute(keyspace: &mut Keyspace, command: &[Bytes]) -> Reply {
 fn find(name: &[u8]) -> Option<(isize, Handler)> {
     Some(match name {
         b"time" => (1, keys::time),
+        b"info" => (-1, keys::info),
         b"del" | b"unlink" => (-2, keys::del),
         b"exists" => (-2, keys::exists),
         b"type" => (2, keys::type_of),

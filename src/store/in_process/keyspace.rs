@@ -67,6 +67,17 @@ pub struct Keyspace {
     /// Every expiry there is, soonest first, to find the keys nobody asks for again.
     expiries: BTreeSet<(i64, Bytes)>,
     now_micros: u64,
+    run_id: RunId,
+}
+
+/// Tells one life of the data from another: 40 random hex digits, as a Redis server gives itself when it starts.
+struct RunId(String);
+
+impl Default for RunId {
+    fn default() -> Self {
+        let bits: [u128; 2] = rand::random();
+        Self(format!("{:032x}{:08x}", bits[0], bits[1] >> 96))
+    }
 }
 
 impl Keyspace {
@@ -92,6 +103,11 @@ impl Keyspace {
     /// Unix milliseconds at the script's start.
     pub fn now_millis(&self) -> i64 {
         i64::try_from(self.now_micros / 1_000).unwrap_or(i64::MAX)
+    }
+
+    /// The id of this life of the data.
+    pub fn run_id(&self) -> &str {
+        &self.run_id.0
     }
 
     /// The key's value, of whatever type.

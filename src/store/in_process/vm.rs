@@ -68,7 +68,10 @@ impl Vm {
         if let Some(function) = self.compiled.get(script.sha1()) {
             return Ok(function.clone());
         }
-        let chunk = self.lua.load(script.source()).set_name("@user_script");
+        // Flags for Redis, such as `#!lua flags=allow-oom`; the line's end stays, so that lines keep their numbers.
+        let source = script.source();
+        let flags = if source.starts_with("#!") { source.find('\n').unwrap_or(source.len()) } else { 0 };
+        let chunk = self.lua.load(&source[flags..]).set_name("@user_script");
         let function = chunk.set_environment(self.environment.clone()).into_function()?;
         self.compiled.insert(script.sha1().to_owned(), function.clone());
         Ok(function)

@@ -6,7 +6,7 @@ use http::StatusCode;
 use stanchion::{
     admission::Standing,
     clock::Clock as _,
-    queue::{Place, Policy},
+    queue::{Past, Place, Policy},
     tokens::{Keyring, SigningKey, TokenType},
 };
 use tokio::time::sleep;
@@ -135,7 +135,7 @@ async fn b18_a_call_and_an_admission_are_reservations() {
     sleep(SECOND).await;
     assert_eq!(town.now().await.called, 2);
     let policy = Policy { capacity: 1, ..town.node().config().policy.clone() };
-    town.queue.configure(&policy, Duration::ZERO).await.unwrap();
+    town.queue.configure(&policy, Past::Blank).await.unwrap();
     sleep(SECOND).await;
     assert!(town.node().touch(inside[3].clone()).await.is_some(), "the first request of an admitted visitor");
     for claims in waits {
@@ -168,7 +168,7 @@ async fn b19_a_lower_capacity_ejects_and_admits_nobody_and_a_higher_one_ramps() 
         })
         .collect();
     policy.capacity = 10;
-    town.queue.configure(&policy, Duration::ZERO).await.unwrap();
+    town.queue.configure(&policy, Past::Blank).await.unwrap();
     sleep(SECOND).await;
     for (left, buyer) in (10..80).rev().zip(&inside) {
         let now = town.now().await;
@@ -182,7 +182,7 @@ async fn b19_a_lower_capacity_ejects_and_admits_nobody_and_a_higher_one_ramps() 
     }
     policy.capacity = 100;
     let before = town.now().await.admitted_total;
-    town.queue.configure(&policy, Duration::ZERO).await.unwrap();
+    town.queue.configure(&policy, Past::Blank).await.unwrap();
     for tenth in 1..=50 {
         sleep(SECOND / 10).await;
         let now = town.now().await;

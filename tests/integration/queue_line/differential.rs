@@ -5,17 +5,18 @@ use std::time::Duration;
 use proptest::prelude::*;
 use stanchion::{
     clock::Clock as _,
-    queue::{Place, Proof, Score, Snapshot},
+    queue::{NodeId, Past, Place, Proof, Reported, Score, Snapshot},
 };
 
 use super::{
-    histories::{Step, steps, tight},
+    histories::{Step, decide, steps, tight},
+    pacing::LEASE,
     world::{World, visitor},
 };
 
 /// Plays the steps; every other poll and arrival carries a token of an older history.
-async fn replies(world: &World, steps: &[Step]) -> (Vec<Place>, Vec<u32>, Snapshot) {
-    let (queue, mut places, mut counts) = (&world.queue, Vec::new(), Vec::new());
+async fn replies(world: &World, steps: &[Step]) -> (Vec<Place>, Vec<u32>, Vec<Reported>, Snapshot) {
+    let (queue, mut places, mut counts, mut reports) = (&world.queue, Vec::new(), Vec::new(), Vec::new());
     for (turn, step) in steps.iter().enumerate() {
         let now_ms = world.now_ms();
         let age = if turn % 2 == 0 { 60_000 } else { 0 };
@@ -46,11 +47,15 @@ async fn replies(world: &World, steps: &[Step]) -> (Vec<Place>, Vec<u32>, Snapsh
             Step::Wait(millis) => world.clock.advance(Duration::from_micros(u64::from(millis) * 977)),
             Step::Capacity(capacity) => {
                 let policy = stanchion::queue::Policy { capacity, ..tight() };
-                queue.configure(&policy, Duration::ZERO).await.unwrap();
+                queue.configure(&policy, Past::Blank).await.unwrap();
+            }
+            Step::Decide(node, rate, capacity) => {
+                counts.push(u32::from(decide(world, node, rate, capacity).await));
+                reports.push(queue.report(NodeId::from_bits(1), "text", LEASE).await.unwrap());
             }
         }
     }
-    (places, counts, world.snapshot().await)
+    (places, counts, reports, world.snapshot().await)
 }
 
 proptest! {

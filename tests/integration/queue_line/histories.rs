@@ -5,10 +5,13 @@ use std::{collections::BTreeMap, time::Duration};
 use proptest::prelude::*;
 use stanchion::{
     clock::Clock as _,
-    queue::{Place, Policy, Score, VisitorId},
+    queue::{NodeId, Pace, Past, Place, Policy, Schedule, Score, VisitorId},
 };
 
-use super::world::{World, policy, visitor, visitors};
+use super::{
+    pacing::LEASE,
+    world::{World, policy, visitor, visitors},
+};
 
 const VISITORS: u32 = 25;
 
@@ -25,6 +28,8 @@ pub enum Step {
     Sweep,
     Wait(u32),
     Capacity(u32),
+    /// This node reports; if it holds the lease it decides on a rate, in tenths, and a capacity.
+    Decide(u8, u32, u32),
 }
 
 pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
@@ -40,6 +45,7 @@ pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
         2 => Just(Step::Sweep),
         6 => (1_u32..4_000).prop_map(Step::Wait),
         1 => (0_u32..10).prop_map(Step::Capacity),
+        2 => (1_u8..4, 0_u32..40, 0_u32..12).prop_map(|(node, rate, capacity)| Step::Decide(node, rate, capacity)),
     ];
     prop::collection::vec(step, 1..most)
 }
@@ -54,8 +60,20 @@ pub fn tight() -> Policy {
         session_ttl: Duration::from_secs(12),
         absent_after: Duration::from_secs(6),
         grace: Duration::from_secs(15),
-        opens_at_ms: None,
+        settle: Duration::from_secs(10),
+        schedule: Schedule::default(),
     }
+}
+
+/// One node's report, and its decision if it holds the lease. Returns whether that came into force.
+pub async fn decide(world: &World, node: u8, rate: u32, capacity: u32) -> bool {
+    let node = NodeId::from_bits(u64::from(node));
+    let reported = world.queue.report(node, &format!("{node} said"), LEASE).await.unwrap();
+    let rate = f64::from(rate) / 10.0;
+    let pace = Pace { capacity, rate, call_rate: rate * 1.5, reason: 4 };
+    let in_force = world.queue.decide(node, reported.configured_us, pace).await.unwrap();
+    assert_eq!(in_force, reported.holds_lease);
+    in_force
 }
 
 /// What the test itself knows of the line.
@@ -64,10 +82,17 @@ struct Witness {
     policy: Policy,
     last_seen_ms: BTreeMap<VisitorId, u64>,
     admissions_us: Vec<u64>,
+    /// Each rate in force, and since when.
+    rates: Vec<(u64, f64)>,
     occupied: u64,
 }
 
 impl Witness {
+    fn new(world: World, policy: Policy) -> Self {
+        let rates = vec![(world.clock.unix_micros(), policy.rate)];
+        Self { world, policy, last_seen_ms: BTreeMap::new(), admissions_us: Vec::new(), rates, occupied: 0 }
+    }
+
     async fn play(&mut self, step: Step) {
         let (queue, now_ms) = (self.world.queue.clone(), self.world.now_ms());
         match step {
@@ -104,7 +129,12 @@ impl Witness {
             Step::Wait(millis) => self.world.clock.advance(Duration::from_millis(u64::from(millis))),
             Step::Capacity(capacity) => {
                 self.policy.capacity = capacity;
-                queue.configure(&self.policy, Duration::ZERO).await.unwrap();
+                queue.configure(&self.policy, Past::Blank).await.unwrap();
+            }
+            Step::Decide(node, rate, capacity) => {
+                if decide(&self.world, node, rate, capacity).await {
+                    self.rates.push((self.world.clock.unix_micros(), f64::from(rate) / 10.0));
+                }
             }
         }
         self.capacity_holds().await;
@@ -150,7 +180,8 @@ impl Witness {
     async fn capacity_holds(&mut self) {
         let now = self.world.snapshot().await;
         let occupied = now.called + now.inside;
-        assert!(occupied <= u64::from(self.policy.capacity).max(self.occupied), "{occupied} of {}", now.capacity);
+        assert!(now.capacity <= self.policy.capacity, "{} in force", now.capacity);
+        assert!(occupied <= u64::from(now.capacity).max(self.occupied), "{occupied} of {}", now.capacity);
         self.occupied = occupied;
         let (mut line, mut inside, mut called) = (0, 0, 0);
         for (_, place) in self.everybody().await {
@@ -164,15 +195,24 @@ impl Witness {
         assert!(line == now.line && called <= now.called && inside <= now.inside, "two places for one visitor");
     }
 
-    /// G2: in any window.
+    /// G2: in any window, by the rates that were in force in it.
     fn rate_holds(&self) {
         for (first, start) in self.admissions_us.iter().enumerate() {
             for (count, end) in (1_u32..).zip(&self.admissions_us[first..]) {
-                let window = Duration::from_micros(end - start).as_secs_f64();
-                let allowed = self.policy.rate * window + f64::from(self.policy.burst);
-                assert!(f64::from(count) <= allowed + 1e-6, "{count} in {window} s");
+                let allowed = self.flow(*start, *end) + f64::from(self.policy.burst);
+                assert!(f64::from(count) <= allowed + 1e-6, "{count} from {start} to {end}, {allowed} allowed");
             }
         }
+    }
+
+    /// How many the rates let through between two moments.
+    fn flow(&self, start: u64, end: u64) -> f64 {
+        let until = self.rates.iter().skip(1).map(|(since, _)| *since).chain([u64::MAX]);
+        let pieces = self.rates.iter().zip(until).map(|((since, rate), until)| {
+            let overlap = until.min(end).saturating_sub(start.max(*since));
+            rate * Duration::from_micros(overlap).as_secs_f64()
+        });
+        pieces.sum()
     }
 }
 
@@ -181,8 +221,7 @@ fn play(steps: &[Step], on_redis: bool) {
     runtime.block_on(async {
         let world = if on_redis { World::on_redis().await } else { World::in_process() };
         let world = world.configured(tight()).await;
-        let (last_seen_ms, admissions_us) = (BTreeMap::new(), Vec::new());
-        let mut witness = Witness { world, policy: tight(), last_seen_ms, admissions_us, occupied: 0 };
+        let mut witness = Witness::new(world, tight());
         for step in steps {
             witness.play(*step).await;
         }
@@ -212,7 +251,7 @@ proptest! {
 async fn admissions_never_outrun_the_rate(world: World) {
     let policy = Policy { rate: 7.0, burst: 5, capacity: 40, ..policy() };
     let world = world.configured(policy.clone()).await;
-    let mut witness = Witness { world, policy, last_seen_ms: BTreeMap::new(), admissions_us: Vec::new(), occupied: 0 };
+    let mut witness = Witness::new(world, policy);
     let mut next = 0;
     for tick in 0_u32..300 {
         // Two waves, the second after a minute in which nothing happened.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stanchion::queue::{Arrival, Mode, Place, Policy, Proof, Score, VisitorId};
+use stanchion::queue::{Arrival, Mode, Past, Place, Policy, Proof, Score, VisitorId};
 
 use super::world::{World, is_inside, policy, score, visitor, visitors};
 
@@ -38,7 +38,7 @@ async fn lose_and_configure(world: &mut World, policy: &Policy) {
     world.lose_everything();
     world.clock.advance(Duration::from_secs(2));
     assert!(world.queue.call(1).await.unwrap_err().is_transient());
-    world.queue.configure(policy, SETTLE).await.unwrap();
+    world.queue.configure(policy, Past::Unknown).await.unwrap();
 }
 
 async fn order_and_sessions_survive_a_flush(world: World) {

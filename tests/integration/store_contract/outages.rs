@@ -1,43 +1,58 @@
 //! Redis forgets scripts, stalls, drops connections, fills up. Callers get an answer in time and are told the truth.
 
-use std::{
-    process::{Command, Stdio},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use stanchion::store::{Engine as _, StoreError, Value, redis_engine::RedisEngine};
+use futures_util::future::join_all;
+use stanchion::store::{SharedEngine, StoreError, Value};
 
 use super::{bulk, script};
-use crate::support::redis_server::RedisServer;
+use crate::support::{
+    redis_client::{RedisClient, by_each_client},
+    redis_server::RedisServer,
+};
 
-async fn start() -> (RedisServer, RedisEngine) {
+by_each_client!(
+    a_flushed_script_is_loaded_again,
+    a_stalled_server_costs_half_a_second_and_no_more,
+    a_dropped_connection_heals_by_itself,
+    a_server_that_was_away_is_found_again,
+    a_server_that_cannot_write_now_is_unavailable_rather_than_wrong,
+    a_demoted_master_is_followed_until_it_is_one_again,
+    a_server_that_loads_its_data_is_unavailable_and_then_has_all_of_it,
+);
+
+async fn start(client: RedisClient) -> (RedisServer, SharedEngine) {
     let server = RedisServer::start();
-    let engine = RedisEngine::connect(&server.url()).await.unwrap();
+    let engine = client.connect(&server.url()).await;
     (server, engine)
 }
 
-async fn run(engine: &RedisEngine, lua: &'static str) -> Result<Value, StoreError> {
+pub async fn run(engine: &SharedEngine, lua: &'static str) -> Result<Value, StoreError> {
     engine.run(script(lua), &["k".to_owned()], vec![]).await
 }
 
-async fn heals(engine: &RedisEngine) {
-    let deadline = Instant::now() + Duration::from_secs(10);
+/// Calls until one succeeds. None may fail for good, or take much longer than the deadline.
+pub async fn heals(engine: &SharedEngine) {
+    let write = script("return redis.call('SET', KEYS[1], 'back')");
+    let keys = ["k".to_owned()];
+    let deadline = Instant::now() + Duration::from_secs(20);
     loop {
-        match run(engine, "return redis.call('SET', KEYS[1], 'back')").await {
+        let asked = Instant::now();
+        match engine.run(write, &keys, vec![]).await {
             Ok(_) => return,
-            Err(error) => assert!(Instant::now() < deadline, "still failing: {error}"),
+            Err(error) => {
+                assert!(error.is_transient(), "{error}");
+                assert!(Instant::now() < deadline, "still failing: {error}");
+            }
         }
+        assert!(asked.elapsed() < Duration::from_secs(1), "took {:?}", asked.elapsed());
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
-fn signal(server: &RedisServer, name: &str) {
-    assert!(Command::new("kill").args([name, &server.pid().to_string()]).status().unwrap().success());
-}
-
-#[tokio::test]
-async fn a_flushed_script_is_loaded_again() {
-    let (server, engine) = start().await;
+/// C01.
+async fn a_flushed_script_is_loaded_again(client: RedisClient) {
+    let (server, engine) = start(client).await;
     let counter = script("return redis.call('INCR', KEYS[1])");
     let keys = ["k".to_owned()];
     for expected in 1..=3 {
@@ -49,25 +64,31 @@ async fn a_flushed_script_is_loaded_again() {
     assert!(server.command(&format!("SCRIPT EXISTS {}", counter.sha1())).contains(":1"));
 }
 
-#[tokio::test]
-async fn a_stalled_server_costs_half_a_second_and_no_more() {
-    let (server, engine) = start().await;
+/// C08: for longer than a connection may stay silent, so it is replaced under way.
+async fn a_stalled_server_costs_half_a_second_and_no_more(client: RedisClient) {
+    let (server, engine) = start(client).await;
     run(&engine, "return 1").await.unwrap();
-    signal(&server, "-STOP");
-    let asked = Instant::now();
-    let calls = (0..50).map(|_| run(&engine, "return 1"));
-    for result in futures_util::future::join_all(calls).await {
-        let error = result.expect_err("nobody can have answered");
-        assert!(error.is_transient(), "{error}");
+    server.signal("-STOP");
+    let stopped = Instant::now();
+    while stopped.elapsed() < Duration::from_secs(3) {
+        let asked = Instant::now();
+        for result in join_all((0..50).map(|_| run(&engine, "return 1"))).await {
+            let error = result.expect_err("nobody can have answered");
+            assert!(error.is_transient(), "{error}");
+        }
+        assert!(asked.elapsed() < Duration::from_secs(1), "took {:?}", asked.elapsed());
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert!(asked.elapsed() < Duration::from_secs(1), "took {:?}", asked.elapsed());
-    signal(&server, "-CONT");
+    server.signal("-CONT");
     heals(&engine).await;
+    // Nothing piled up: one connection (and this one) is left, and calls are quick.
+    join_all((0..500).map(|_| run(&engine, "return 1"))).await.into_iter().for_each(|result| drop(result.unwrap()));
+    server.wait_for("INFO clients", "connected_clients:2\r");
 }
 
-#[tokio::test]
-async fn a_dropped_connection_heals_by_itself() {
-    let (server, engine) = start().await;
+/// C08.
+async fn a_dropped_connection_heals_by_itself(client: RedisClient) {
+    let (server, engine) = start(client).await;
     run(&engine, "return redis.call('SET', KEYS[1], 'before')").await.unwrap();
     for _ in 0..3 {
         server.command("CLIENT KILL TYPE normal SKIPME yes");
@@ -76,29 +97,20 @@ async fn a_dropped_connection_heals_by_itself() {
     assert_eq!(run(&engine, "return redis.call('GET', KEYS[1])").await.unwrap(), bulk("back"));
 }
 
-#[tokio::test]
-async fn a_server_that_was_away_is_found_again() {
-    let (server, engine) = start().await;
-    let port = server.url().rsplit_once(':').unwrap().1.to_owned();
-    drop(server);
+async fn a_server_that_was_away_is_found_again(client: RedisClient) {
+    let (mut server, engine) = start(client).await;
+    server.kill();
     for _ in 0..20 {
         let asked = Instant::now();
         let error = run(&engine, "return 1").await.expect_err("nobody can have answered");
         assert!(error.is_transient() && asked.elapsed() < Duration::from_secs(1), "{error}, {:?}", asked.elapsed());
     }
-    let mut child = Command::new("redis-server")
-        .args(["--port", &port, "--bind", "127.0.0.1", "--save", ""])
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    server.start_again();
     heals(&engine).await;
-    child.kill().unwrap();
-    child.wait().unwrap();
 }
 
-#[tokio::test]
-async fn a_server_that_cannot_write_now_is_unavailable_rather_than_wrong() {
-    let (server, engine) = start().await;
+async fn a_server_that_cannot_write_now_is_unavailable_rather_than_wrong(client: RedisClient) {
+    let (server, engine) = start(client).await;
     let write = "return redis.call('SET', KEYS[1], 'x')";
     for (begin, end, code) in [
         ("CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0", "OOM"),
@@ -111,4 +123,56 @@ async fn a_server_that_cannot_write_now_is_unavailable_rather_than_wrong() {
         assert!(server.command(end).starts_with("+OK"), "{end}");
         heals(&engine).await;
     }
+}
+
+/// C04: the address may lead to another server by now, so each refusal leads to another attempt, at a bounded rate.
+async fn a_demoted_master_is_followed_until_it_is_one_again(client: RedisClient) {
+    let (server, engine) = start(client).await;
+    heals(&engine).await;
+    let connections = |server: &RedisServer| -> u32 {
+        let stats = server.command("INFO stats");
+        stats.lines().find_map(|line| line.strip_prefix("total_connections_received:")).unwrap().parse().unwrap()
+    };
+    let before = connections(&server);
+    server.command("REPLICAOF 127.0.0.1 1");
+    let demoted = Instant::now();
+    while demoted.elapsed() < Duration::from_secs(2) {
+        let error = run(&engine, "return redis.call('SET', KEYS[1], 'x')").await.expect_err("it is a replica");
+        assert!(error.is_transient(), "{error}");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let attempts = connections(&server) - before - 2;
+    assert!((1..40).contains(&attempts), "{attempts} attempts in two seconds");
+    server.command("REPLICAOF NO ONE");
+    heals(&engine).await;
+}
+
+/// C07: slowed down to a millisecond a key.
+async fn a_server_that_loads_its_data_is_unavailable_and_then_has_all_of_it(client: RedisClient) {
+    const KEYS: u32 = 1_000;
+    let slow = ["--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024"];
+    let mut server = RedisServer::start_with(&slow);
+    let engine = client.connect(&server.url()).await;
+    for number in 0..KEYS {
+        let key = [format!("{number}")];
+        engine.run(script("return redis.call('SET', KEYS[1], string.rep('x', 100))"), &key, vec![]).await.unwrap();
+    }
+    assert!(server.command("SAVE").starts_with("+OK"));
+    server.kill();
+    server.start_again();
+    let count = script("return redis.call('EXISTS', KEYS[1], KEYS[2])");
+    let keys = ["0".to_owned(), (KEYS - 1).to_string()];
+    let (mut refused, deadline) = (0, Instant::now() + Duration::from_secs(20));
+    let found = loop {
+        match engine.run(count, &keys, vec![]).await {
+            Ok(found) => break found,
+            Err(error) => {
+                assert!(error.is_transient() && Instant::now() < deadline, "{error}");
+                refused += 1;
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    assert_eq!(found, Value::Int(2), "half a store was taken for the whole");
+    assert!(refused > 0, "it loaded too fast to be seen");
 }

@@ -68,21 +68,39 @@ async fn an_old_server_is_refused() {
     assert!(error.to_string().contains("6.2.14") && error.to_string().contains("Redis 7"), "{error}");
 }
 
+/// C05.
 #[tokio::test]
-async fn eviction_is_warned_of() {
-    for (policy, warned) in [("allkeys-lru", true), ("volatile-ttl", true), ("noeviction", false)] {
+async fn a_server_that_evicts_keys_is_refused_with_the_cure() {
+    for policy in ["allkeys-lru", "allkeys-lfu", "volatile-ttl"] {
         let server = RedisServer::start_with(&["--maxmemory-policy", policy]);
-        let log = Log::default();
-        let subscriber = tracing_subscriber::fmt().with_writer({
-            let log = log.clone();
-            move || log.clone()
-        });
-        let guard = tracing::subscriber::set_default(subscriber.finish());
+        let error = RedisEngine::connect(&server.url()).await.unwrap_err();
+        assert!(matches!(error, StoreError::Unusable(_)), "{error}");
+        let text = error.to_string();
+        assert!(text.contains(policy) && text.contains("CONFIG SET maxmemory-policy noeviction"), "{text}");
+        // The cure is one.
+        assert!(server.command("CONFIG SET maxmemory-policy noeviction").starts_with("+OK"));
         RedisEngine::connect(&server.url()).await.unwrap();
-        drop(guard);
-        let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-        assert_eq!(text.contains("WARN") && text.contains(policy) && text.contains("noeviction"), warned, "{text}");
     }
+}
+
+/// Managed servers forbid more than ours; who may not look is told so and let pass.
+#[tokio::test]
+async fn where_info_is_forbidden_nobody_looks_and_that_is_said() {
+    let server = RedisServer::start_with(&["--maxmemory-policy", "allkeys-lru"]);
+    assert!(server.command("ACL SETUSER shop on >s3cret ~* +@all -info").starts_with("+OK"));
+    let url = server.url().replace("redis://", "redis://shop:s3cret@");
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt().with_writer({
+        let log = log.clone();
+        move || log.clone()
+    });
+    let guard = tracing::subscriber::set_default(subscriber.finish());
+    let engine = RedisEngine::connect(&url).await.unwrap();
+    drop(guard);
+    engine.run(script("return 1"), &[], vec![]).await.unwrap();
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(text.contains("WARN") && text.contains("INFO") && text.contains("noeviction"), "{text}");
+    assert!(!text.contains("s3cret"), "{text}");
 }
 
 /// Answers OK to everything and `info` to INFO.

@@ -149,3 +149,14 @@ table.sort(sorted)
 return sorted
 ---
 return {type(loadfile), 1}
+---
+#!lua flags=allow-oom
+redis.call('SET', KEYS[1], 'flagged')
+return redis.call('GET', KEYS[1])
+---
+#!lua flags=allow-oom
+
+return missing
+---
+#!lua
+return {KEYS[1], ARGV[1], #ARGV}

@@ -1,4 +1,4 @@
-//! Commands on keys of any type, and the time.
+//! Commands on keys of any type, the time, and what the server says of itself.
 #![expect(clippy::unnecessary_wraps, reason = "the command table has one signature")]
 
 use bytes::Bytes;
@@ -16,6 +16,18 @@ pub fn time(keyspace: &mut Keyspace, _: &[Bytes]) -> Reply {
     let micros = keyspace.now_micros();
     let text = |number: u64| Value::Bulk(number.to_string().into());
     Ok(Value::Array(vec![text(micros / 1_000_000), text(micros % 1_000_000)]))
+}
+
+/// Of what Redis tells, only the section `server`, and of that only the line by which a restart shows.
+pub fn info(keyspace: &mut Keyspace, sections: &[Bytes]) -> Reply {
+    let covers_server =
+        |section: &Bytes| matches!(&section.to_ascii_lowercase()[..], b"server" | b"default" | b"all" | b"everything");
+    let text = if sections.is_empty() || sections.iter().any(covers_server) {
+        format!("# Server\r\nrun_id:{}\r\n", keyspace.run_id())
+    } else {
+        String::new()
+    };
+    Ok(Value::Bulk(text.into()))
 }
 
 pub fn del(keyspace: &mut Keyspace, keys: &[Bytes]) -> Reply {

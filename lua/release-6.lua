@@ -1,5 +1,5 @@
 -- Purpose: ends a session and frees its slot, once.
--- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state
+-- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over
 -- ARGV: visitor
 -- Reply: 1 if this call ended it, else 0
 
@@ -9,5 +9,7 @@ end
 if not redis.call('ZSCORE', INSIDE, ARGV[1]) then
   return 0
 end
-end_session(ARGV[1])
+drop(INSIDE, { ARGV[1] })
+note_over({ ARGV[1] })
+save()
 return 1

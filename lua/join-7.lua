@@ -1,5 +1,5 @@
 -- Purpose: gives each arrival one place, in order. The repeat of a join only reads.
--- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state
+-- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over, KEYS[7] roster
 -- ARGV: four per arrival: visitor, proven score or '', when the proof was issued in ms or '', 1 if an idle room may let
 --   them straight in
 -- Reply: a place per arrival, flat
@@ -14,7 +14,7 @@ local function may_pass(may_enter)
   if #redis.call('ZRANGEBYSCORE', LINE, '(0', '+inf', 'LIMIT', 0, 1) > 0 then
     return false
   end
-  if tokens('call') < 1 or tokens('entry') < 1 then
+  if tokens('call') < 1 or tokens('entry') < 1 or not same_history() then
     return false
   end
   expire(50)
@@ -22,10 +22,13 @@ local function may_pass(may_enter)
 end
 
 local function newcomer(visitor, may_enter)
-  if mode() ~= OPEN and mode() ~= PAUSED then
+  if not takes_visitors() then
     return place(P_NOT_OPEN, mode())
   end
   local score = math.max(now_us, state.last_score + 1)
+  if mode() == PREQUEUE and state.lottery == 1 then
+    return enter_roster(visitor, score)
+  end
   if may_pass(may_enter) then
     take('call', 1)
     add('called_total', 1)
@@ -51,6 +54,7 @@ for i = 1, #ARGV, 4 do
       return NOT_CONFIGURED
     end
     local slot, ended = slot_of(visitor)
+    slot = slot or roster_place(visitor)
     if slot then
       append(reply, slot)
     elseif not score then

@@ -1,8 +1,10 @@
 -- Purpose: the room at one instant, and a sketch of the line that answers any position. Only reads.
--- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state
--- ARGV: none
+-- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over, KEYS[7] roster
+-- ARGV: up to where the caller knows who was ended, us
 -- Reply: now ms, since ms, settle until ms, epoch, mode, opens at ms (0: unset), capacity, rate as text, waiting, called,
---   inside, watermark, joined, called, admitted and missed in total; then the sketch of those set aside and of the rest,
+--   inside, watermark, joined, called, admitted and missed in total, closes at ms (0: never), 1 for a lottery, how many are in
+--   the roster, 1 when they drew, the arrival up to which they did; the draw's commitment, digest and public value or ''; who was
+--   ended since, at most 1,000, as text: visitor, when in us, visitor, …; then the sketch of those set aside and of the rest,
 --   four each: how many they are, the first 1,000 scores as text; the ranks of some behind, their scores as text
 --
 -- Bound: 2 * (1,000 scores in one range + 512 single ranks), whatever the length.
@@ -51,8 +53,15 @@ local aside = redis.call('ZCOUNT', LINE, '-inf', '(0')
 local reply = {
   now_ms, state.since_ms, state.settle_until_ms, state.epoch, mode(), state.opens_at_ms, state.capacity,
   text(state.rate), length, redis.call('ZCARD', CALLED), redis.call('ZCARD', INSIDE), state.watermark,
-  state.joined_total, state.called_total, state.admitted_total, state.no_shows_total,
+  state.joined_total, state.called_total, state.admitted_total, state.no_shows_total, state.closes_at_ms, state.lottery,
+  redis.call('ZCARD', ROSTER), state.drawn, state.drawn_to,
 }
-reply[17], reply[18], reply[19], reply[20] = sketch(0, aside, ASIDE)
-reply[21], reply[22], reply[23], reply[24] = sketch(aside, length - aside, 0)
+local facts = redis.call('HMGET', STATE, unpack(DRAW_FACTS))
+for i = 1, #DRAW_FACTS do
+  reply[#reply + 1] = facts[i] or ''
+end
+local over = redis.call('ZRANGEBYSCORE', OVER, '(' .. ARGV[1], '+inf', 'WITHSCORES', 'LIMIT', 0, 1000)
+reply[#reply + 1] = table.concat(over, ' ')
+append(reply, { sketch(0, aside, ASIDE) })
+append(reply, { sketch(aside, length - aside, 0) })
 return reply

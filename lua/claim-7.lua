@@ -1,6 +1,6 @@
 -- Purpose: exchanges a call for a session; the repeat finds the session. Marks a waiting visitor as present. Works in
 --   every mode, because a call is a reservation.
--- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state
+-- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over, KEYS[7] roster
 -- ARGV: visitor, proven score or '', when the proof was issued in ms or ''
 -- Reply: a place
 
@@ -39,8 +39,8 @@ local function answer()
   local slot, ended = slot_of(visitor)
   if slot and slot[1] == P_CALLED then
     return claim(slot[3])
-  elseif slot then
-    return slot
+  elseif slot or roster_place(visitor) then
+    return slot or roster_place(visitor)
   elseif score and not ended then
     return restore(visitor, score, issued_ms)
   end

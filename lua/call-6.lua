@@ -1,6 +1,6 @@
 -- Purpose: calls the first present visitors of the line, as capacity and rate allow. Any number of nodes may run it at
 --   any time: what one calls, the bucket and the counts deny to the next.
--- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state
+-- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over
 -- ARGV: most visitors to call; at most 50 are
 -- Reply: how many were called, how many absent ones were passed over
 --

@@ -1,5 +1,5 @@
 -- Purpose: marks waiting visitors as present, and gives back proven places that a lost store forgot.
--- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state
+-- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over, KEYS[7] roster
 -- ARGV: three per visitor: visitor, the score their token proves, when it was issued in ms
 -- Reply: a place per visitor, flat
 
@@ -15,6 +15,7 @@ for i = 1, #ARGV, 3 do
     append(reply, place(P_WAITING, waiting))
   else
     local slot, ended = slot_of(visitor)
+    slot = slot or roster_place(visitor)
     if not slot and ended then
       slot = place(P_NONE)
     end

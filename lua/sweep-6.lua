@@ -1,5 +1,5 @@
 -- Purpose: removes what ran out, at most 200 of each kind: claims, sessions, places of visitors absent beyond the grace.
--- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state
+-- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over
 -- ARGV: none
 -- Reply: how many claims nobody made, sessions that ended, places given up by absence
 
@@ -8,6 +8,7 @@ if not load_state() then
 end
 watch()
 local no_shows, sessions = expire(200)
+trim_over()
 local absent = {}
 if now_ms - state.resumed_ms > state.grace_ms then
   absent = redis.call('ZRANGEBYSCORE', SEEN, '-inf', '(' .. text(now_ms - state.grace_ms), 'LIMIT', 0, 200)
