@@ -26,8 +26,13 @@ local function newcomer(visitor, may_enter)
     return place(P_NOT_OPEN, mode())
   end
   local score = math.max(now_us, state.last_score + 1)
-  if mode() == PREQUEUE and state.lottery == 1 then
-    return enter_roster(visitor, score)
+  -- An opening that was put off after the draw does not make another.
+  if mode() == PREQUEUE and state.lottery == 1 and state.drawn == 0 and not is_sealed() then
+    -- Nobody takes part in a draw whose seed could still be chosen.
+    if redis.call('HEXISTS', STATE, 'commitment') == 0 then
+      return place(P_NOT_OPEN, SCHEDULED)
+    end
+    return enter_roster(visitor, math.max(score, state.last_over + 1))
   end
   if may_pass(may_enter) then
     take('call', 1)

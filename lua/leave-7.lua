@@ -1,6 +1,6 @@
--- Purpose: gives up a visitor's place, call and session.
+-- Purpose: gives up a visitor's place, call and session, or takes them away.
 -- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over, KEYS[7] roster
--- ARGV: visitor
+-- ARGV: visitor, 1 to note it even of somebody the room does not know (whom a loss made it forget)
 -- Reply: 1 if there was one, else 0
 
 if not load_state() then
@@ -18,16 +18,17 @@ local function leave()
       return 1
     end
   end
-  local registered = roster_place(visitor)
-  if registered and not is_over(visitor, registered[2] / 1000) then
-    -- A roster whose digest is public stays as it is; the draw passes over who left.
-    return is_sealed() and 1 or redis.call('ZREM', ROSTER, visitor)
+  if not roster_place(visitor) then
+    return 0
+  elseif may_leave_roster() then
+    redis.call('ZREM', ROSTER, visitor)
   end
-  return 0
+  -- Else the draw passes over who left.
+  return 1
 end
 
 local left = leave()
-if left == 1 then
+if left == 1 or ARGV[2] == '1' then
   note_over({ visitor })
   save()
 end

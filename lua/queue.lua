@@ -184,6 +184,7 @@ local function note_over(visitors)
 end
 
 local function trim_over()
+  -- A node that starts later must still learn of it while a token of that session is good.
   local horizon = text((now_ms - math.max(state.grace_ms, state.session_ms, OVER_MS)) * 1000)
   local old = redis.call('ZRANGEBYSCORE', OVER, '-inf', horizon, 'LIMIT', 0, 200)
   if #old > 0 then
@@ -324,6 +325,12 @@ local function is_sealed()
   return redis.call('HEXISTS', STATE, 'digest') == 1
 end
 
+-- Whether who leaves is taken out of the roster. From the opening on nodes read it for the digest, in stretches, and a
+-- roster that lost somebody in between would not be the one they digest.
+local function may_leave_roster()
+  return now_ms < state.opens_at_ms and not is_sealed()
+end
+
 local function enter_roster(visitor, arrival)
   redis.call('ZADD', ROSTER, 'NX', text(arrival), visitor)
   set('last_score', math.max(state.last_score, arrival))
@@ -334,7 +341,10 @@ end
 -- The place of someone who takes part in a draw that is still to come, else nil.
 local function roster_place(visitor)
   local arrival = state.lottery == 1 and state.drawn == 0 and redis.call('ZSCORE', ROSTER, visitor)
-  return arrival and place(P_REGISTERED, tonumber(arrival)) or nil
+  if not arrival or is_over(visitor, tonumber(arrival) / 1000) then
+    return nil
+  end
+  return place(P_REGISTERED, tonumber(arrival))
 end
 
 -- Gives back the place a token proves to someone the room does not know. A token from before the present history is

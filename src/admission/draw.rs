@@ -4,13 +4,14 @@
 //! The seed is derived from the signing keys, which several nodes share anyway, and the epoch: there is nothing to hand
 //! around and nothing to lose. A node whose newest key is another one finds the right key by the commitment.
 
-use super::{LiveRoom, view::View};
+use super::{LiveRoom, status::rfc3339, view::View};
 use crate::{
     queue::{
         Draw, Mode, Score, Snapshot, VisitorId,
-        lottery::{Draws, RosterDigest, Seed},
+        lottery::{Draws, Published, RosterDigest, Seed},
     },
     store::StoreError,
+    tokens::{Claims, Receipt},
 };
 
 /// Visitors read at once for the digest.
@@ -24,17 +25,45 @@ impl LiveRoom {
         self.view().draws.as_ref().map(|draws| draws.of(visitor))
     }
 
-    /// The seed, for everybody to check the draw with; `None` until it is done.
-    pub fn published_seed(&self) -> Option<Seed> {
+    /// What everybody may know of the draw, the seed only when it is done; `None` without a lottery.
+    pub fn published_draw(&self) -> Option<Published> {
         let view = self.view();
-        let draw = view.snapshot.draw.as_ref().filter(|draw| draw.is_done)?;
-        self.seed(view.snapshot.epoch, draw.commitment.as_deref()?)
+        let snapshot = &view.snapshot;
+        let draw = snapshot.draw.as_ref()?;
+        let schedule = &self.config.policy.schedule;
+        let seed = draw.commitment.as_deref().filter(|_| draw.is_done).and_then(|it| self.seed(snapshot.epoch, it));
+        Some(Published {
+            room: self.name().to_string(),
+            epoch: snapshot.epoch,
+            method: schedule.method,
+            state: view.mode(self.now_ms()),
+            prequeue_at: schedule.prequeue_at_ms.and_then(rfc3339),
+            opens_at: snapshot.opens_at_ms.and_then(rfc3339),
+            closes_at: snapshot.closes_at_ms.and_then(rfc3339),
+            commitment: draw.commitment.clone(),
+            beacon: self.config.beacon.clone(),
+            roster: draw.roster,
+            roster_digest: draw.digest.clone(),
+            public_value: draw.public.clone(),
+            seed: seed.map(Seed::to_hex),
+            receipt_keys: self.keyring.receipt_keys(),
+        })
+    }
+
+    /// Proof, for everybody to check, that the holder of this queue token came in the pre-queue, if they did.
+    pub fn receipt(&self, claims: &Claims) -> Option<Receipt> {
+        let view = self.view();
+        let commitment = view.snapshot.draw.as_ref()?.commitment.as_deref()?;
+        let arrival = if claims.draw { claims.score } else { claims.arrival? };
+        Some(self.keyring.receipt(self.name().as_str(), claims.epoch, claims.sub, arrival, commitment))
     }
 
     /// Gives the draw the beacon's output. Taken once, after the pre-queue closed; whoever is second changes nothing.
-    pub async fn set_beacon(&self, value: &str) -> Result<(), StoreError> {
+    /// Returns the public value as it is now.
+    pub async fn set_beacon(&self, value: &str) -> Result<Option<String>, StoreError> {
         let epoch = self.view().snapshot.epoch;
-        self.queue.seal(epoch, [None, None, Some(value)]).await
+        let [_, _, public] = self.queue.seal(epoch, [None, None, Some(value)], None).await?;
+        Ok(public)
     }
 
     /// The next of the roster after an arrival, for whoever publishes it.
@@ -63,7 +92,7 @@ impl LiveRoom {
         match (draw.digest.as_deref(), draw.public.as_deref()) {
             (None, _) => self.close_the_roster(snapshot.epoch).await,
             (Some(digest), None) if self.config.beacon.is_none() => {
-                self.queue.seal(snapshot.epoch, [None, None, Some(digest)]).await
+                self.queue.seal(snapshot.epoch, [None, None, Some(digest)], None).await.map(drop)
             }
             // The operator has yet to say what the beacon said.
             (Some(_), None) => Ok(()),
@@ -77,11 +106,32 @@ impl LiveRoom {
         }
     }
 
-    async fn commit(&self, epoch: u64) -> Result<(), StoreError> {
+    /// Publishes what the newest key would have drawn, if nothing is yet.
+    pub(super) async fn commit(&self, epoch: u64) -> Result<(), StoreError> {
         match self.seeds(epoch).first() {
-            Some(seed) => self.queue.seal(epoch, [Some(&seed.commitment()), None, None]).await,
+            Some(seed) => self.queue.seal(epoch, [Some(&seed.commitment()), None, None], None).await.map(drop),
             None => Ok(()),
         }
+    }
+
+    /// What was published stays, also when the store lost it: else whoever can roll a store back could draw again.
+    /// Puts it into the snapshot too, until the store takes it.
+    pub(super) async fn publish_again(&self, snapshot: &mut Snapshot, before: &Snapshot) -> Result<(), StoreError> {
+        let (Some(draw), Some(known)) = (&mut snapshot.draw, &before.draw) else { return Ok(()) };
+        let is_lost = |fact: &Option<String>, known: &Option<String>| fact.is_none() && known.is_some();
+        let lost = is_lost(&draw.commitment, &known.commitment)
+            || is_lost(&draw.digest, &known.digest)
+            || is_lost(&draw.public, &known.public);
+        if snapshot.epoch != before.epoch || !lost {
+            return Ok(());
+        }
+        let known = [&known.commitment, &known.digest, &known.public];
+        let published = self.queue.seal(snapshot.epoch, known.map(Option::as_deref), None).await?;
+        let [commitment, digest, public] = published;
+        draw.commitment = commitment.or_else(|| known[0].clone());
+        draw.digest = digest.or_else(|| known[1].clone());
+        draw.public = public.or_else(|| known[2].clone());
+        Ok(())
     }
 
     async fn close_the_roster(&self, epoch: u64) -> Result<(), StoreError> {
@@ -96,9 +146,14 @@ impl LiveRoom {
             after = last;
         }
         let digest = digest.finish();
-        let public = Some(digest.as_str()).filter(|_| self.config.beacon.is_none());
-        self.queue.seal(epoch, [None, Some(&digest), public]).await?;
-        tracing::info!(room = %self.name(), visitors = count, digest, "the pre-queue is closed");
+        let [_, digest, public] = self.queue.seal(epoch, [None, Some(&digest), None], Some(count)).await?;
+        // Else somebody came back to it meanwhile, after a loss: the next time it will be whole.
+        if let Some(digest) = digest {
+            tracing::info!(room = %self.name(), visitors = count, digest, "the pre-queue is closed");
+            if public.is_none() && self.config.beacon.is_none() {
+                self.queue.seal(epoch, [None, None, Some(&digest)], None).await?;
+            }
+        }
         Ok(())
     }
 

@@ -10,7 +10,6 @@ use tokio::{
 use super::{
     LiveRoom, cadence,
     flow::FlowMeter,
-    sessions::EndedSession,
     steering::{REPORT_EVERY, Steering},
     view::View,
 };
@@ -94,20 +93,13 @@ impl LiveRoom {
         let asked_at_micros = self.clock.unix_micros();
         let before = self.view();
         let ended_until = before.snapshot.ended_until;
-        let snapshot = self.queue.snapshot(ended_until).await?;
+        let mut snapshot = self.queue.snapshot(ended_until).await?;
         if snapshot.epoch < before.snapshot.epoch {
             // The store lost the room, and a node that did not know the epoch set it up again.
             self.queue.configure(&self.config.policy, Past::Seen(&before.snapshot)).await?;
         }
-        // A session's token may be good for as long as a session can last.
-        let ends_ms =
-            snapshot.now_ms.saturating_add(u64::try_from(self.config.session_cap.as_millis()).unwrap_or(u64::MAX));
-        let ended = snapshot.ended.iter().map(|&(visitor, at_micros)| EndedSession {
-            visitor,
-            ended_ms: at_micros / 1_000,
-            ends_ms,
-        });
-        self.sessions_ended(ended);
+        self.publish_again(&mut snapshot, &before.snapshot).await?;
+        self.sessions_ended(&snapshot.ended);
         if snapshot.since_ms != before.snapshot.since_ms {
             tracing::warn!(room = %self.name(), "the store has another history: places and sessions register again");
             self.registered.clear();

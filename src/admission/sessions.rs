@@ -8,6 +8,7 @@ use std::{
 use super::LiveRoom;
 use crate::{
     queue::{Mode, Place, VisitorId},
+    store::StoreError,
     tokens::{Claims, TokenType},
 };
 
@@ -20,17 +21,6 @@ pub enum Renewal {
     Ended,
     /// The store could not be asked: the session goes on as it is.
     Unknown,
-}
-
-/// A session that ended before its token does: released, given up or revoked, on any node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EndedSession {
-    /// Whose it was.
-    pub visitor: VisitorId,
-    /// When it ended, milliseconds by the store's clock. What the visitor was granted later is another session.
-    pub ended_ms: u64,
-    /// When it would have ended by itself, milliseconds by the store's clock: no token of it is good any longer.
-    pub ends_ms: u64,
 }
 
 /// A renewal asked for by parallel requests is made once in this time.
@@ -61,6 +51,7 @@ impl LiveRoom {
             exp: expires_ms / 1_000,
             epoch: self.view().snapshot.epoch,
             draw: false,
+            arrival: None,
             called_ms: Some(called_ms),
             admitted_ms: Some(admitted_ms),
         })
@@ -71,9 +62,13 @@ impl LiveRoom {
         !self.has_ended(session.sub, admitted_ms(session))
     }
 
-    /// Takes in what other nodes ended, so that their tokens are refused here too. The same news may come again.
-    pub fn sessions_ended(&self, ended: impl IntoIterator<Item = EndedSession>) {
-        for EndedSession { visitor, ended_ms, ends_ms } in ended {
+    /// Takes in whose place or session somebody ended, on whatever node: their tokens are refused here too. What they were
+    /// granted after that is another session. The same news may come again.
+    pub fn sessions_ended(&self, ended: &[(VisitorId, u64)]) {
+        // A token may be good for as long as a session can last.
+        let ends_ms = self.now_ms().saturating_add(millis(self.config.session_cap));
+        for &(visitor, at_micros) in ended {
+            let ended_ms = at_micros / 1_000;
             self.released.insert_since(visitor, ends_ms, ended_ms, ended_ms);
         }
     }
@@ -157,6 +152,15 @@ impl LiveRoom {
             Ok(_) => self.has_no_place(visitor, self.now_ms()),
             Err(error) => self.store_failed(&error),
         }
+    }
+
+    /// Takes away place and session: at once on this node, on every other with its next look at the store.
+    pub async fn revoke(&self, visitor: VisitorId) -> Result<bool, StoreError> {
+        let was_known = self.queue.revoke(visitor).await?;
+        let now_ms = self.now_ms();
+        self.released.insert_since(visitor, now_ms, now_ms.saturating_add(millis(self.config.session_cap)), now_ms);
+        self.has_no_place(visitor, now_ms);
+        Ok(was_known)
     }
 
     /// Nothing is left to sell: tells the store once per change, in the background.

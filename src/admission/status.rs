@@ -120,7 +120,7 @@ pub fn document(situation: &Situation<'_>, turn: &Turn) -> StatusDocument {
         position,
         ahead,
         // A snapshot from just before they joined has not counted them yet.
-        line: view.snapshot.line.max(position.unwrap_or(0)),
+        line: view.snapshot.line.max(position.unwrap_or(0)).max(still_to_draw(view)),
         eta_seconds,
         admitted_per_minute: (view.flow.admitted * 600.0).round() / 10.0,
         opens_at: view.snapshot.opens_at_ms.and_then(rfc3339),
@@ -128,6 +128,11 @@ pub fn document(situation: &Situation<'_>, turn: &Turn) -> StatusDocument {
         message: situation.message.map(str::to_owned),
         location: None,
     }
+}
+
+/// How many are in the roster of a draw that is not done.
+fn still_to_draw(view: &View) -> u64 {
+    view.snapshot.draw.as_ref().filter(|draw| !draw.is_done).map_or(0, |draw| draw.roster)
 }
 
 fn state(standing: &Standing, mode: Mode) -> State {
@@ -261,7 +266,8 @@ fn scaled(ms: u64, by: f64) -> u64 {
     (ms as f64 * by).round() as u64
 }
 
-fn rfc3339(unix_ms: u64) -> Option<String> {
+/// A time as documents say it.
+pub(super) fn rfc3339(unix_ms: u64) -> Option<String> {
     let at = jiff::Timestamp::from_millisecond(i64::try_from(unix_ms).ok()?).ok()?;
     Some(at.to_string())
 }

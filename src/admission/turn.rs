@@ -114,6 +114,10 @@ impl LiveRoom {
 
     /// Whoever came before the opening has an order once everybody drew: any node can say which, so nobody asks the store.
     async fn wait_for_the_draw(self: &Arc<Self>, claims: Claims) -> Turn {
+        if self.view().snapshot.draw.is_none() {
+            // The operator called the draw off: there is no order to keep.
+            return Turn::held(Standing::Expired, claims);
+        }
         let Some(score) = self.draw_of(claims.sub) else {
             if proof_of(&claims).issued_at_ms < self.view().snapshot.since_ms {
                 self.presence.note(claims.sub, proof_of(&claims));
@@ -121,7 +125,7 @@ impl LiveRoom {
             return Turn::held(Standing::Registered, claims);
         };
         // Issued when the receipt was: a store that has lost the line since must believe it.
-        let drawn = Claims { score, draw: false, ..claims };
+        let drawn = Claims { score, draw: false, arrival: Some(claims.score), ..claims };
         let turn = Box::pin(self.come_back(drawn, true)).await;
         Turn { is_new: turn.is_new || turn.queue.is_some(), ..turn }
     }
@@ -226,6 +230,7 @@ impl LiveRoom {
             exp: now.saturating_add(self.config.queue_token_ttl.as_secs()),
             epoch: view.snapshot.epoch,
             draw: false,
+            arrival: None,
             called_ms: None,
             admitted_ms: None,
         }
@@ -284,8 +289,8 @@ impl Turn {
     pub(super) fn ahead(&self, view: &View) -> Option<u64> {
         match self.standing {
             Standing::Called { .. } => Some(0),
-            // Whoever draws comes before them.
-            _ if view.snapshot.mode == Mode::Drawing => None,
+            // Whoever is still to draw comes before them.
+            _ if view.snapshot.draw.as_ref().is_some_and(|draw| !draw.is_done) => None,
             Standing::Promised | Standing::Waiting => match self.score()? {
                 score if view.has_seen(score) => Some(view.snapshot.sketch.ahead_of(score)),
                 _ if view.is_settling() => None,

@@ -111,6 +111,11 @@ impl RoomConfig {
             });
         }
         let queue_token_ttl = table.queue_token_ttl.unwrap_or(Duration::from_hours(24));
+        let prequeue_ms = policy.schedule.prequeue_at_ms.zip(policy.schedule.opens_at_ms);
+        let prequeue = prequeue_ms.map(|(from, to)| Duration::from_millis(to.saturating_sub(from)));
+        problems.check(prequeue.is_none_or(|prequeue| queue_token_ttl >= prequeue.saturating_add(policy.grace)), || {
+            field("queue_token_ttl is shorter than the pre-queue and grace, so that who comes first would lose their place")
+        });
         problems.check(queue_token_ttl >= policy.grace, || {
             field("queue_token_ttl is shorter than grace, so that visitors who are there lose their place")
         });
@@ -201,6 +206,10 @@ fn schedule(table: &RoomTable, field: &dyn Fn(&str) -> String, problems: &mut Pr
     });
     problems.check(are_in_order(prequeue_at_ms, opens_at_ms), || field("prequeue_at is not before opens_at"));
     problems.check(are_in_order(opens_at_ms, closes_at_ms), || field("closes_at is not after opens_at"));
+    let is_named = |beacon: &String| (1..=256).contains(&beacon.len()) && !beacon.contains(char::is_control);
+    problems.check(table.beacon.as_ref().is_none_or(is_named), || {
+        field("beacon: name the round in 1 to 256 characters, such as \"drand quicknet round 12345678\"")
+    });
     problems.check(table.beacon.is_none() || method == Method::Lottery, || field("beacon is for method = \"lottery\""));
     Schedule { prequeue_at_ms, opens_at_ms, closes_at_ms, method }
 }
@@ -279,3 +288,6 @@ fn parse_instant(text: &str) -> Result<u64, String> {
         text.parse().map_err(|error| format!("{text:?} is not a time such as 2030-05-01T10:00:00+02:00: {error}"))?;
     u64::try_from(instant.as_millisecond()).map_err(|_| format!("{text:?} is before 1970"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,11 @@
 //! A draw is the first 50 bits of HMAC-SHA-256 (RFC 2104) with the key `seed ‖ public value` over the visitor's 16 bytes. All
 //! values are published as lower-case hex; the public value enters as the bytes of its published text.
 
+mod published;
+pub mod verify;
+
+pub use published::Published;
+
 use std::fmt;
 
 use ring::{digest, hmac};
@@ -131,11 +136,18 @@ fn hex(bytes: &[u8]) -> String {
 
 impl Queue {
     /// Publishes facts of the draw of `epoch`, each of which the first caller decides; `None` leaves one open. The
-    /// commitment is taken at any time, the others once the pre-queue closed.
-    pub async fn seal(&self, epoch: u64, facts: [Option<&str>; 3]) -> Result<(), StoreError> {
+    /// commitment is taken at any time, the digest once the pre-queue closed, then the public value. With `roster` the
+    /// digest is only taken while that many are in the roster. Returns the facts as they are published now.
+    pub async fn seal(
+        &self,
+        epoch: u64,
+        facts: [Option<&str>; 3],
+        roster: Option<u64>,
+    ) -> Result<[Option<String>; 3], StoreError> {
         let mut args = vec![epoch.into()];
         args.extend(facts.map(|fact| fact.unwrap_or_default().into()));
-        self.run(&lua::SEAL, args).await.map(drop)
+        args.push(roster.map_or("".into(), Into::into));
+        self.run(&lua::SEAL, args).await?.facts()
     }
 
     /// The next of the roster after an arrival, in order of arrival, at most 1,000. Empty at its end.

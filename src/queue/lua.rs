@@ -17,7 +17,7 @@ macro_rules! script {
     }};
 }
 
-pub(super) static CONFIGURE: Script = script!("configure-6.lua");
+pub(super) static CONFIGURE: Script = script!("configure-7.lua");
 pub(super) static MODE: Script = script!("mode-6.lua");
 pub(super) static JOIN: Script = script!("join-7.lua", "");
 pub(super) static CALL: Script = script!("call-6.lua");

@@ -52,7 +52,8 @@ impl Queue {
     /// Writes the policy. Creates the room's state when it is missing, from what is known of its past; unless that is
     /// blank, nobody is called or let straight in for [`Policy::settle`].
     ///
-    /// A rate that is negative or not finite lets nobody in. A lower capacity ejects nobody. The epoch only rises.
+    /// A rate that is negative or not finite lets nobody in. A lower capacity ejects nobody. The epoch only rises: a
+    /// state of an older one is a state from before a reset, and is given up.
     pub async fn configure(&self, policy: &Policy, past: Past<'_>) -> Result<(), StoreError> {
         let rate = if policy.rate.is_finite() { policy.rate.max(0.0) } else { 0.0 };
         let schedule = &policy.schedule;
@@ -132,7 +133,13 @@ impl Queue {
 
     /// Gives up place, call and session. Returns whether there was one.
     pub async fn leave(&self, visitor: VisitorId) -> Result<bool, StoreError> {
-        Ok(self.run(&lua::LEAVE, vec![visitor.to_string().into()]).await?.number()? == 1)
+        Ok(self.run(&lua::LEAVE, vec![visitor.to_string().into(), 0_u32.into()]).await?.number()? == 1)
+    }
+
+    /// Takes away place, call and session, also those that the store does not know (any more): every node learns it with
+    /// its next snapshot. Returns whether the store knew one.
+    pub async fn revoke(&self, visitor: VisitorId) -> Result<bool, StoreError> {
+        Ok(self.run(&lua::LEAVE, vec![visitor.to_string().into(), 1_u32.into()]).await?.number()? == 1)
     }
 
     /// Marks waiting visitors as present; restores proven places that a lost store forgot. One place per entry.

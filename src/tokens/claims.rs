@@ -34,6 +34,8 @@ pub struct Claims {
     pub epoch: u64,
     /// `draw`: a receipt of the pre-queue. `score` is only when they came; what they draw takes its place.
     pub draw: bool,
+    /// `arrival`: when someone who drew came, as in the roster. What is in `score` until they draw.
+    pub arrival: Option<Score>,
     /// `called_ms`: when the visitor was called, Unix milliseconds. Only in session tokens.
     pub called_ms: Option<u64>,
     /// `admitted_ms`: when the visitor was let in, Unix milliseconds. Only in session tokens.
@@ -53,6 +55,8 @@ struct Payload {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     draw: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    arrival: Option<Score>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     called_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     admitted_ms: Option<u64>,
@@ -71,6 +75,7 @@ impl Claims {
             exp: self.exp,
             epoch: self.epoch,
             draw: self.draw,
+            arrival: self.arrival,
             called_ms: self.called_ms,
             admitted_ms: self.admitted_ms,
         };
@@ -89,6 +94,7 @@ impl Claims {
             exp: payload.exp,
             epoch: payload.epoch,
             draw: payload.draw,
+            arrival: payload.arrival,
             called_ms: payload.called_ms,
             admitted_ms: payload.admitted_ms,
         })

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
 use stanchion::{
-    admission::{LiveRoom, Standing, sessions::EndedSession},
+    admission::{LiveRoom, Standing},
     clock::SystemClock,
     queue::{Past, Policy, Queue, VisitorId},
     store::{SharedEngine, redis_engine::RedisEngine},
@@ -101,9 +101,9 @@ async fn what_another_node_ended_is_refused_here_and_a_later_session_is_not() {
     let (here, there) = (open(&engine, &keys).await, open(&engine, &keys).await);
     let first = admit(&there).await;
     let ended_ms = first.admitted_ms.unwrap() + 5;
-    let news = EndedSession { visitor: first.sub, ended_ms, ends_ms: first.exp * 1_000 };
+    let news = (first.sub, ended_ms * 1_000);
     for _ in 0..3 {
-        here.sessions_ended([news]);
+        here.sessions_ended(&[news]);
         assert!(!here.is_live(&first));
     }
     assert!(there.is_live(&first));
@@ -114,7 +114,7 @@ async fn what_another_node_ended_is_refused_here_and_a_later_session_is_not() {
     here.release(&second);
     assert!(!here.is_live(&second) && !here.is_live(&first));
     eventually("the free slot", async || (inside(&engine).await == 0).then_some(())).await;
-    here.sessions_ended([news]);
+    here.sessions_ended(&[news]);
     assert!(!here.is_live(&second), "old news change nothing");
 }
 

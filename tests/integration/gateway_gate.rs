@@ -5,6 +5,7 @@ mod outage;
 mod parallel;
 mod places;
 mod refusals;
+mod rollback;
 
 use std::{sync::Arc, time::Duration};
 

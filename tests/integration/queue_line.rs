@@ -4,6 +4,8 @@
 mod calling;
 mod clocks;
 mod differential;
+mod draws;
+mod epochs;
 mod histories;
 mod losses;
 mod modes;

@@ -43,6 +43,7 @@ fn holder(standing: Standing) -> Turn {
         exp: 2,
         epoch: 1,
         draw: false,
+        arrival: None,
         called_ms: None,
         admitted_ms: None,
     };

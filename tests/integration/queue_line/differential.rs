@@ -5,18 +5,23 @@ use std::time::Duration;
 use proptest::prelude::*;
 use stanchion::{
     clock::Clock as _,
-    queue::{NodeId, Past, Place, Proof, Reported, Score, Snapshot},
+    queue::{NodeId, Past, Place, Policy, Proof, Reported, Score, Snapshot},
 };
 
 use super::{
-    histories::{Step, decide, steps, tight},
+    draws::next_step_of_a_node,
+    histories::{Step, decide, steps, tight, tight_lottery},
     pacing::LEASE,
     world::{World, visitor},
 };
 
 /// Plays the steps; every other poll and arrival carries a token of an older history.
-async fn replies(world: &World, steps: &[Step]) -> (Vec<Place>, Vec<u32>, Vec<Reported>, Snapshot) {
-    let (queue, mut places, mut counts, mut reports) = (&world.queue, Vec::new(), Vec::new(), Vec::new());
+/// Everything both engines must agree on.
+type Story = (Vec<Place>, Vec<u32>, Vec<Reported>, Vec<String>, Snapshot);
+
+async fn replies(world: &World, steps: &[Step], policy: &Policy) -> Story {
+    let (queue, mut places, mut counts) = (&world.queue, Vec::new(), Vec::new());
+    let (mut reports, mut draws) = (Vec::new(), Vec::new());
     for (turn, step) in steps.iter().enumerate() {
         let now_ms = world.now_ms();
         let age = if turn % 2 == 0 { 60_000 } else { 0 };
@@ -33,6 +38,9 @@ async fn replies(world: &World, steps: &[Step]) -> (Vec<Place>, Vec<u32>, Vec<Re
             }
             Step::Release(who) => counts.push(u32::from(queue.release(visitor(who)).await.unwrap())),
             Step::Leave(who) => counts.push(u32::from(queue.leave(visitor(who)).await.unwrap())),
+            Step::Revoke(who) => counts.push(u32::from(queue.revoke(visitor(who)).await.unwrap())),
+            Step::Draw(most) => draws.push(next_step_of_a_node(world, most).await),
+            Step::Reset => draws.push(queue.reset(world.snapshot().await.epoch).await.unwrap().to_string()),
             Step::Call(most) => {
                 let run = queue.call(u32::from(most)).await.unwrap();
                 counts.extend([run.called, run.skipped]);
@@ -46,7 +54,7 @@ async fn replies(world: &World, steps: &[Step]) -> (Vec<Place>, Vec<u32>, Vec<Re
             }
             Step::Wait(millis) => world.clock.advance(Duration::from_micros(u64::from(millis) * 977)),
             Step::Capacity(capacity) => {
-                let policy = stanchion::queue::Policy { capacity, ..tight() };
+                let policy = Policy { capacity, ..policy.clone() };
                 queue.configure(&policy, Past::Blank).await.unwrap();
             }
             Step::Decide(node, rate, capacity) => {
@@ -55,19 +63,20 @@ async fn replies(world: &World, steps: &[Step]) -> (Vec<Place>, Vec<u32>, Vec<Re
             }
         }
     }
-    (places, counts, reports, world.snapshot().await)
+    (places, counts, reports, draws, world.snapshot().await)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(16) })]
 
     #[test]
-    fn both_engines_tell_the_same_story(steps in steps(150)) {
+    fn both_engines_tell_the_same_story(steps in steps(150), lottery in any::<bool>()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let here = World::in_process().configured(tight()).await;
-            let there = World::on_redis().await.configured(tight()).await;
-            assert_eq!(replies(&here, &steps).await, replies(&there, &steps).await);
+            let policy = if lottery { tight_lottery() } else { tight() };
+            let here = World::in_process().configured(policy.clone()).await;
+            let there = World::on_redis().await.configured(policy.clone()).await;
+            assert_eq!(replies(&here, &steps, &policy).await, replies(&there, &steps, &policy).await);
         });
     }
 }

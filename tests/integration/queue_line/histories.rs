@@ -5,12 +5,13 @@ use std::{collections::BTreeMap, time::Duration};
 use proptest::prelude::*;
 use stanchion::{
     clock::Clock as _,
-    queue::{NodeId, Pace, Past, Place, Policy, Schedule, Score, VisitorId},
+    queue::{Method, NodeId, Pace, Past, Place, Policy, Schedule, Score, VisitorId},
 };
 
 use super::{
+    draws::next_step_of_a_node,
     pacing::LEASE,
-    world::{World, policy, visitor, visitors},
+    world::{START_US, World, policy, visitor, visitors},
 };
 
 const VISITORS: u32 = 25;
@@ -30,6 +31,10 @@ pub enum Step {
     Capacity(u32),
     /// This node reports; if it holds the lease it decides on a rate, in tenths, and a capacity.
     Decide(u8, u32, u32),
+    /// A node takes the next step of the draw, this many at once.
+    Draw(u32),
+    Reset,
+    Revoke(u32),
 }
 
 pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
@@ -40,7 +45,10 @@ pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
         4 => who.clone().prop_map(Step::Claim),
         1 => who.clone().prop_map(Step::Renew),
         2 => who.clone().prop_map(Step::Release),
-        1 => who.prop_map(Step::Leave),
+        1 => who.clone().prop_map(Step::Leave),
+        1 => who.prop_map(Step::Revoke),
+        3 => (1_u32..6).prop_map(Step::Draw),
+        1 => (0_u32..8).prop_map(|rare| if rare == 0 { Step::Reset } else { Step::Draw(20) }),
         6 => (1_u8..5).prop_map(Step::Call),
         2 => Just(Step::Sweep),
         6 => (1_u32..4_000).prop_map(Step::Wait),
@@ -74,6 +82,17 @@ pub async fn decide(world: &World, node: u8, rate: u32, capacity: u32) -> bool {
     let in_force = world.queue.decide(node, reported.configured_us, pace).await.unwrap();
     assert_eq!(in_force, reported.holds_lease);
     in_force
+}
+
+/// The same with a lottery that opens after a while.
+pub fn tight_lottery() -> Policy {
+    let schedule = Schedule {
+        prequeue_at_ms: Some(START_US / 1_000 - 1),
+        opens_at_ms: Some(START_US / 1_000 + 10_000),
+        closes_at_ms: None,
+        method: Method::Lottery,
+    };
+    Policy { schedule, ..tight() }
 }
 
 /// What the test itself knows of the line.
@@ -120,6 +139,12 @@ impl Witness {
             }
             Step::Release(who) => drop(queue.release(visitor(who)).await.unwrap()),
             Step::Leave(who) => drop(queue.leave(visitor(who)).await.unwrap()),
+            Step::Revoke(who) => drop(queue.revoke(visitor(who)).await.unwrap()),
+            Step::Draw(most) => drop(next_step_of_a_node(&self.world, most).await),
+            Step::Reset => {
+                queue.reset(self.world.snapshot().await.epoch).await.unwrap();
+                self.last_seen_ms.clear();
+            }
             Step::Call(nodes) => {
                 let waiting = self.waiting().await;
                 futures_util::future::join_all((0..nodes).map(|_| queue.call(2))).await;
@@ -192,6 +217,9 @@ impl Witness {
                 _ => {}
             }
         }
+        if now.draw.is_some_and(|draw| !draw.is_done) {
+            assert_eq!(now.called_total, 0, "somebody was called before everybody drew");
+        }
         assert!(line == now.line && called <= now.called && inside <= now.inside, "two places for one visitor");
     }
 
@@ -216,12 +244,12 @@ impl Witness {
     }
 }
 
-fn play(steps: &[Step], on_redis: bool) {
+fn play(steps: &[Step], policy: Policy, on_redis: bool) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let world = if on_redis { World::on_redis().await } else { World::in_process() };
-        let world = world.configured(tight()).await;
-        let mut witness = Witness::new(world, tight());
+        let world = world.configured(policy.clone()).await;
+        let mut witness = Witness::new(world, policy);
         for step in steps {
             witness.play(*step).await;
         }
@@ -233,8 +261,8 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn guarantees_hold_in_process(steps in steps(80)) {
-        play(&steps, false);
+    fn guarantees_hold_in_process(steps in steps(80), lottery in any::<bool>()) {
+        play(&steps, if lottery { tight_lottery() } else { tight() }, false);
     }
 }
 
@@ -242,8 +270,8 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(8) })]
 
     #[test]
-    fn guarantees_hold_on_redis(steps in steps(80)) {
-        play(&steps, true);
+    fn guarantees_hold_on_redis(steps in steps(80), lottery in any::<bool>()) {
+        play(&steps, if lottery { tight_lottery() } else { tight() }, true);
     }
 }
 

@@ -1,5 +1,6 @@
--- Purpose: writes the policy. Creates the room's state when there is none, as far as the caller remembers it.
--- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over
+-- Purpose: writes the policy. Creates the room's state when there is none, as far as the caller remembers it; also when the
+--   store fell back to before a reset, whose line and tokens count no more.
+-- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over, KEYS[7] roster
 -- ARGV: 1 to 12 the policy: capacity, rate, burst, claim window ms, session ms, absent after ms, grace ms, opens at ms (0: at
 --   once), settle ms, pre-queue opens at ms (0: none), closes at ms (0: never), 1 for a lottery; 13 the epoch that was reached;
 --   of a new state: 14 how long nobody is called or let straight in, ms; 15 mode; 16 whether the draw is done; 17 to 19 the
@@ -13,12 +14,15 @@ local POLICY = {
 local epoch, settle_ms = tonumber(ARGV[13]), tonumber(ARGV[14])
 
 local function create()
+  local last_score, last_over = state.last_score or 0, state.last_over or 0
   read_clock()
   -- With a history that may have been lost, its last burst may be a moment ago.
   local first_tokens = settle_ms > 0 and 0 or tonumber(ARGV[3])
   for _, field in ipairs(FIELDS) do
     set(field, 0)
   end
+  set('last_score', last_score)
+  set('last_over', last_over)
   set('since_ms', now_ms)
   set('settle_until_ms', now_ms + settle_ms)
   set('watched_ms', now_ms)
@@ -37,8 +41,12 @@ local function create()
   end
 end
 
-local created = not load_state()
+local is_known = load_state()
+local created = not is_known or state.epoch < epoch
 if created then
+  if is_known then
+    redis.call('UNLINK', LINE, SEEN, CALLED, INSIDE, STATE, OVER, ROSTER)
+  end
   create()
 else
   -- What has flowed so far flowed at the old rate.
