@@ -28,7 +28,7 @@ use crate::support::{
 const EACH: usize = 4;
 
 async fn watched() -> (Arc<WatchedEngine>, Arc<LiveRoom>) {
-    let engine = WatchedEngine::before(in_process(), "join-7.lua");
+    let engine = WatchedEngine::before(in_process(), "join");
     let room = node(engine.clone(), SystemClock, &keyring(), |_| ()).await;
     (engine, room)
 }
@@ -87,7 +87,7 @@ async fn joins_that_arrive_during_a_flight_share_the_next_ones_in_order() {
 async fn five_hundred_at_a_barrier_have_one_place_each_in_few_calls() {
     let redis = RedisServer::start();
     let shared = Arc::new(RedisEngine::connect(&redis.url()).await.unwrap());
-    let engine = WatchedEngine::before(shared.clone(), "join-7.lua");
+    let engine = WatchedEngine::before(shared.clone(), "join");
     let room = node(engine.clone(), SystemClock, &keyring(), |_| ()).await;
     let barrier = Arc::new(Barrier::new(500));
     let crowd = (0..500).map(|_| {
