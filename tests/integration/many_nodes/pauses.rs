@@ -51,7 +51,7 @@ async fn a_pause_of_every_gateway_is_followed_by_no_burst() {
 async fn whoever_follows_one_who_left_from_the_front_is_called_within_the_claim_window() {
     let nodes = Nodes::start(2, "claim_window = \"2s\"\nabsent_after = \"60s\"\nsession_ttl = \"60s\"").await;
     let mut inside = Vec::new();
-    for visitor in 0..CAPACITY as usize {
+    for visitor in 0..usize::try_from(CAPACITY).unwrap() {
         let mut browser = nodes.browser(visitor);
         browser.open("/").await;
         browser.until("admitted").await;
