@@ -11,4 +11,5 @@ pub mod program;
 pub mod redis_client;
 pub mod redis_cluster;
 pub mod redis_server;
+pub mod seeds;
 pub mod wire;

@@ -1,17 +1,22 @@
-//! The same random history on both engines: the same replies, the same room in the end.
+//! The same random history on every engine: the same replies, the same room in the end.
 
 use std::time::Duration;
 
-use proptest::prelude::*;
+use proptest::{
+    prelude::*,
+    test_runner::{RngAlgorithm, TestRng, TestRunner},
+};
 use stanchion::{
     clock::Clock as _,
     queue::{Place, Proof, Score, Snapshot},
+    store::SharedEngine,
 };
 
 use super::{
     histories::{Step, steps, tight},
     world::{World, visitor},
 };
+use crate::support::{redis_client::RedisClient, redis_server::RedisServer, seeds::seeds};
 
 /// Plays the steps; every other poll and arrival carries a token of an older history.
 async fn replies(world: &World, steps: &[Step]) -> (Vec<Place>, Vec<u32>, Snapshot) {
@@ -53,16 +58,38 @@ async fn replies(world: &World, steps: &[Step]) -> (Vec<Place>, Vec<u32>, Snapsh
     (places, counts, world.snapshot().await)
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(16) })]
+/// Each engine on Redis has a database of its own, emptied before each history.
+async fn on_redis(server: &RedisServer) -> Vec<(RedisClient, SharedEngine, u32)> {
+    let mut engines = Vec::new();
+    for (database, client) in (0..).zip(RedisClient::ALL) {
+        let engine = client.connect(&format!("{}/{database}", server.url())).await;
+        engines.push((*client, engine, database));
+    }
+    engines
+}
 
-    #[test]
-    fn both_engines_tell_the_same_story(steps in steps(150)) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let here = World::in_process().configured(tight()).await;
-            let there = World::on_redis().await.configured(tight()).await;
-            assert_eq!(replies(&here, &steps).await, replies(&there, &steps).await);
+/// `STANCHION_HISTORIES=20000` plays more histories, `STANCHION_SEED=n` begins with a given one.
+#[test]
+fn every_engine_tells_the_same_story() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let server = RedisServer::start();
+    let engines = runtime.block_on(on_redis(&server));
+    for seed in seeds(500) {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&seed.to_le_bytes());
+        let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1) };
+        let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+        let outcome = runner.run(&steps(60), |steps| {
+            let here =
+                runtime.block_on(async { replies(&World::in_process().configured(tight()).await, &steps).await });
+            for (client, engine, database) in &engines {
+                server.command_in(*database, "FLUSHDB");
+                let there = runtime
+                    .block_on(async { replies(&World::over(engine.clone()).configured(tight()).await, &steps).await });
+                prop_assert_eq!(&here, &there, "in process (left) against {:?} (right)", client);
+            }
+            Ok(())
         });
+        assert!(outcome.is_ok(), "STANCHION_SEED={seed}\n{}", outcome.unwrap_err());
     }
 }

@@ -43,16 +43,16 @@ impl RedisCluster {
         format!("redis+cluster://{}", self.masters[2].address())
     }
 
-    /// The master that serves the slot.
-    pub fn owner(&self, slot: u16) -> usize {
-        SLOTS.iter().position(|(first, last)| (*first..=*last).contains(&slot)).unwrap()
-    }
-
     /// The slot of a key.
     pub fn slot(&self, key: &str) -> u16 {
         let reply = self.masters[0].command(&format!("CLUSTER KEYSLOT {key}"));
         reply.trim().trim_start_matches(':').parse().unwrap()
     }
+}
+
+/// The number of the master that serves the slot.
+pub fn owner(slot: u16) -> usize {
+    SLOTS.iter().position(|(first, last)| (*first..=*last).contains(&slot)).unwrap()
 }
 
 /// A node's id.
