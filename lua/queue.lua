@@ -4,17 +4,24 @@
 --   puts them before 0, in order, where `call` need not look at them again. Being seen takes them back.
 -- KEYS: KEYS[1] line (visitor -> score), KEYS[2] seen (visitor -> last seen, ms), KEYS[3] called (visitor -> claim
 --   deadline, ms), KEYS[4] inside (visitor -> session's end, ms), KEYS[5] state (hash; `of:<visitor>` holds
---   the score of a called or admitted visitor, when they were called and when they were let in, ms, or that this is over)
+--   the score of a called or admitted visitor, when they were called and when they were let in, ms), KEYS[6] over (visitor ->
+--   when their place or session was ended by somebody, us, strictly increasing), KEYS[7] roster (visitor -> arrival, us; who
+--   takes part in the draw)
 -- ARGV: none of its own
 -- Reply: none of its own. Every script replies -1 when the room has no state. A place is six integers:
 --   0 none | 1 waiting, score, 1 + how many are ahead or 0 | 2 called, score, deadline ms, wait ms | 3 inside, score, end ms, called ms, admitted ms,
---   fresh | 4 not open, mode; unused ones are 0. Modes: 0 scheduled, 1 open, 2 paused, 3 sold out, 4 closed.
+--   fresh | 4 not open, mode | 5 in the roster, arrival; unused ones are 0. Modes: 0 scheduled, 1 open, 2 paused, 3 sold out,
+--   4 closed, 5 pre-queue, 6 drawing.
 
-local LINE, SEEN, CALLED, INSIDE, STATE = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local LINE, SEEN, CALLED, INSIDE, STATE, OVER, ROSTER = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local NOT_CONFIGURED = -1
-local P_NONE, P_WAITING, P_CALLED, P_INSIDE, P_NOT_OPEN = 0, 1, 2, 3, 4
-local SCHEDULED, OPEN, PAUSED = 0, 1, 2
+local P_NONE, P_WAITING, P_CALLED, P_INSIDE, P_NOT_OPEN, P_REGISTERED = 0, 1, 2, 3, 4, 5
+local SCHEDULED, OPEN, PAUSED, SOLD_OUT, CLOSED, PREQUEUE, DRAWING = 0, 1, 2, 3, 4, 5, 6
 local ASIDE = 9007199254740992
+-- Draws are below, arrivals (since 2005) above: who draws stands before who comes later.
+local DRAWS_END = 1125899906842624
+-- How long a node that did not look may count on finding who was ended.
+local OVER_MS = 60000
 -- Nodes look at a room many times a second. When none did for this long, visitors could not be seen either.
 local AWAY_MS = 5000
 local LONGEST_WAIT_MS = 60000
@@ -23,7 +30,11 @@ local FIELDS = {
   'since_ms', 'settle_until_ms', 'epoch', 'mode', 'opens_at_ms', 'capacity', 'rate', 'burst', 'claim_ms', 'session_ms',
   'absent_ms', 'grace_ms', 'clock_us', 'raw_us', 'watched_ms', 'resumed_ms', 'last_score', 'watermark', 'call_tokens',
   'call_at_us', 'entry_tokens', 'entry_at_us', 'joined_total', 'called_total', 'admitted_total', 'no_shows_total',
+  'settle_ms', 'prequeue_at_ms', 'closes_at_ms', 'lottery', 'drawn', 'drawn_to', 'last_over',
+  'call_rate', 'set_capacity', 'set_rate', 'configured_us', 'lease_owner', 'lease_until_ms', 'reason',
 }
+-- What the draw publishes, each once: the commitment to the seed, the roster's digest, the public value.
+local DRAW_FACTS = { 'commitment', 'digest', 'public' }
 local state, changed = {}, {}
 local raw_us, now_us, now_ms
 
@@ -81,17 +92,52 @@ local function save()
   redis.call('HSET', STATE, unpack(pairs_to_write))
 end
 
--- The mode that holds now: an open room whose hour has not come is scheduled.
+-- The mode that holds now: what the operator set, as far as the schedule has come.
 local function mode()
-  if state.mode == OPEN and now_ms < state.opens_at_ms then
-    return SCHEDULED
+  if state.mode ~= OPEN and state.mode ~= PAUSED then
+    return state.mode
+  elseif state.closes_at_ms > 0 and now_ms >= state.closes_at_ms then
+    return CLOSED
+  elseif now_ms < state.opens_at_ms then
+    return (state.prequeue_at_ms > 0 and now_ms >= state.prequeue_at_ms) and PREQUEUE or SCHEDULED
+  elseif state.lottery == 1 and state.drawn == 0 then
+    return DRAWING
   end
   return state.mode
+end
+
+local function takes_visitors()
+  local now = mode()
+  return now == OPEN or now == PAUSED or now == PREQUEUE or now == DRAWING
+end
+
+local function server()
+  return string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') or ''
+end
+
+-- Whether the store is still the server that wrote the state. Another one (restarted from a file, or a promoted replica)
+-- may lack what was written last: then this becomes a new history, in which places and sessions register again before
+-- anybody is called.
+local function same_history()
+  local now, before = server(), redis.call('HGET', STATE, 'server')
+  if now == before then
+    return true
+  end
+  redis.call('HSET', STATE, 'server', now)
+  set('since_ms', now_ms)
+  set('settle_until_ms', now_ms + state.settle_ms)
+  set('resumed_ms', now_ms)
+  for _, bucket in ipairs({ 'call', 'entry' }) do
+    set(bucket .. '_tokens', 0)
+    set(bucket .. '_at_us', now_us)
+  end
+  return false
 end
 
 -- Notices that nobody looked after the room for a while (the store or all nodes were away). Then nobody counts as
 -- absent for what happened meanwhile, and every claim window starts again.
 local function watch()
+  same_history()
   if raw_us < state.raw_us then
     set('raw_us', raw_us)
   end
@@ -103,10 +149,12 @@ local function watch()
   end
 end
 
--- Two token buckets of one rate and burst: 'call' paces calls, 'entry' paces admissions, which come at the whim of
--- the called. Tokens beyond the burst are lost, so nothing is ever caught up (G2).
+-- Two token buckets of one burst: 'call' paces calls, 'entry' paces admissions, which come at the whim of the called.
+-- Calls may run ahead of entries by as much as visitors fail to show up. Tokens beyond the burst are lost, so nothing is
+-- ever caught up (G2).
 local function tokens(bucket)
-  local refilled = (now_us - state[bucket .. '_at_us']) * state.rate / 1000000
+  local rate = bucket == 'call' and state.call_rate or state.rate
+  local refilled = (now_us - state[bucket .. '_at_us']) * rate / 1000000
   return math.min(state.burst, state[bucket .. '_tokens'] + refilled)
 end
 
@@ -120,21 +168,34 @@ local function believes_lost_history()
   return now_ms < state.since_ms + state.grace_ms
 end
 
--- Notes that the place or session of these visitors is over, for as long as a token from before a loss would bring it
--- back again and again.
+-- Notes that somebody ended the places or sessions of these visitors: every node learns it with its next snapshot, and a
+-- token from before a loss does not bring them back. `trim_over` forgets it in time.
 local function note_over(visitors)
-  local notes = {}
-  for _, visitor in ipairs(believes_lost_history() and visitors or {}) do
-    table.insert(notes, 'of:' .. visitor)
-    table.insert(notes, 'over')
+  if #visitors == 0 then
+    return
   end
-  if #notes > 0 then
-    redis.call('HSET', STATE, unpack(notes))
+  local notes, at = {}, math.max(now_us, state.last_over + 1)
+  for i, visitor in ipairs(visitors) do
+    notes[2 * i - 1] = text(at + i - 1)
+    notes[2 * i] = visitor
+  end
+  set('last_over', at + #visitors - 1)
+  redis.call('ZADD', OVER, unpack(notes))
+end
+
+local function trim_over()
+  -- A node that starts later must still learn of it while a token of that session is good.
+  local horizon = text((now_ms - math.max(state.grace_ms, state.session_ms, OVER_MS)) * 1000)
+  local old = redis.call('ZRANGEBYSCORE', OVER, '-inf', horizon, 'LIMIT', 0, 200)
+  if #old > 0 then
+    redis.call('ZREM', OVER, unpack(old))
   end
 end
 
-local function is_over(visitor)
-  return redis.call('HGET', STATE, 'of:' .. visitor) == 'over'
+-- Whether what a visitor held since then was ended; not what they came back for later.
+local function is_over(visitor, since_ms)
+  local at = redis.call('ZSCORE', OVER, visitor)
+  return at and tonumber(at) >= since_ms * 1000
 end
 
 -- Removes visitors (at most a few hundred) from `called` or `inside`.
@@ -148,7 +209,7 @@ local function drop(key, visitors)
   end
   redis.call('ZREM', key, unpack(visitors))
   redis.call('HDEL', STATE, unpack(notes))
-  if key == INSIDE then
+  if key == INSIDE and believes_lost_history() then
     note_over(visitors)
   end
 end
@@ -259,21 +320,55 @@ local function enter_line(visitor, score)
   return place(P_WAITING, score)
 end
 
+-- Whether the digest of the roster is public: nobody comes to it or goes any more.
+local function is_sealed()
+  return redis.call('HEXISTS', STATE, 'digest') == 1
+end
+
+-- Whether who leaves is taken out of the roster. From the opening on nodes read it for the digest, in stretches, and a
+-- roster that lost somebody in between would not be the one they digest.
+local function may_leave_roster()
+  return now_ms < state.opens_at_ms and not is_sealed()
+end
+
+local function enter_roster(visitor, arrival)
+  redis.call('ZADD', ROSTER, 'NX', text(arrival), visitor)
+  set('last_score', math.max(state.last_score, arrival))
+  add('joined_total', 1)
+  return place(P_REGISTERED, arrival)
+end
+
+-- The place of someone who takes part in a draw that is still to come, else nil.
+local function roster_place(visitor)
+  local arrival = state.lottery == 1 and state.drawn == 0 and redis.call('ZSCORE', ROSTER, visitor)
+  if not arrival or is_over(visitor, tonumber(arrival) / 1000) then
+    return nil
+  end
+  return place(P_REGISTERED, tonumber(arrival))
+end
+
 -- Gives back the place a token proves to someone the room does not know. A token from before the present history is
 -- believed for one grace after that history began; with a later one the place was given up.
 local function restore(visitor, score, issued_ms)
-  if mode() ~= OPEN and mode() ~= PAUSED then
+  if not takes_visitors() then
     return place(P_NOT_OPEN, mode())
   end
   local of_lost_history = issued_ms < state.since_ms and believes_lost_history()
-  if not of_lost_history or is_over(visitor) or score <= 0 or score >= ASIDE then
+  if not of_lost_history or is_over(visitor, issued_ms) or score <= 0 or score >= ASIDE then
     return place(P_NONE)
   end
+  local is_drawing = state.lottery == 1 and state.drawn == 0
+  local came_for_the_draw = is_drawing and score >= DRAWS_END and score < state.opens_at_ms * 1000
+  if came_for_the_draw and is_sealed() then
+    -- They are in the roster or drew already; the node will know their draw.
+    return place(P_REGISTERED, score)
+  end
+  local key = came_for_the_draw and ROSTER or LINE
   -- Only scores that different nodes minted without the store can be equal.
-  while redis.call('ZCOUNT', LINE, text(score), text(score)) > 0 do
+  while redis.call('ZCOUNT', key, text(score), text(score)) > 0 do
     score = score + 1
   end
-  return enter_line(visitor, score)
+  return (came_for_the_draw and enter_roster or enter_line)(visitor, score)
 end
 
 local function append(reply, numbers)

@@ -1,9 +1,11 @@
 //! The private listener: health, what every room does, and the few things an operator changes by hand.
 //!
-//! Reading needs no token, because the listener is never public. Changing anything does.
+//! Reading needs no token, because the listener is never public. Changing anything does, and so does the roster.
 
 mod auth;
+mod draw;
 mod health;
+mod revoke;
 mod rooms;
 
 use std::sync::Arc;
@@ -33,11 +35,15 @@ pub fn router(rooms: Rooms, token: AdminToken) -> Router {
         .route("/api/rooms", get(rooms::list))
         .route("/api/rooms/{room}", get(rooms::show))
         .route("/api/rooms/{room}/mode", post(rooms::set_mode))
+        .route("/api/rooms/{room}/reset", post(draw::reset))
+        .route("/api/rooms/{room}/beacon", post(draw::beacon))
+        .route("/api/rooms/{room}/roster", get(draw::roster))
+        .route("/api/rooms/{room}/revoke", post(revoke::revoke))
         .fallback(async || {
             Problem::new(
                 StatusCode::NOT_FOUND,
                 "there is no such address",
-                "Known are /healthz, /readyz, /api/rooms, /api/rooms/{room} and /api/rooms/{room}/mode.",
+                "Known are /healthz, /readyz, /api/rooms, /api/rooms/{room}, and below that mode, reset, beacon, roster, revoke.",
             )
         })
         .method_not_allowed_fallback(async || {

@@ -3,13 +3,20 @@
 //!
 //! Nothing here waits for the store on behalf of an admitted visitor or of a waiting visitor far from the front.
 
+pub mod attendance;
+pub mod cadence;
+mod draw;
 pub mod flow;
+pub mod joins;
 pub mod live_room;
+pub mod policy;
 pub mod presence;
 pub mod recent;
 mod runner;
 pub mod sessions;
+pub mod signals;
 pub mod status;
+pub mod steering;
 pub mod turn;
 pub mod view;
 

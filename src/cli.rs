@@ -9,6 +9,7 @@ mod pay_sandbox;
 mod rehearse;
 mod sale;
 mod store;
+mod verify_draw;
 
 use std::{process::ExitCode, time::Duration};
 
@@ -35,6 +36,7 @@ enum Command {
     PaySandbox(pay_sandbox::Args),
     Rehearse(rehearse::Args),
     CheckConfig(check_config::Args),
+    VerifyDraw(verify_draw::Args),
     /// Print a new signing key
     ///
     /// Put it on the first line of DIR/keys on every node, or into STANCHION_KEYS; keep the previous keys on the
@@ -52,6 +54,7 @@ pub fn run() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
         Command::CheckConfig(args) => check_config::run(&args),
+        Command::VerifyDraw(args) => verify_draw::run(&args),
         Command::Keygen => Ok(check_config::keygen()),
         Command::Rehearse(args) => on_runtime("warn", rehearse::run(args)),
         Command::Demo(args) => on_runtime("warn", demo::run(args)),

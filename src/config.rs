@@ -1,6 +1,7 @@
 //! Configuration: one validated struct per area. Nothing is bound or opened while it is read, and every problem
 //! is reported at once.
 
+pub mod adaptive;
 pub mod file;
 pub mod keys;
 pub mod problems;
@@ -8,6 +9,7 @@ pub mod room;
 pub mod secret;
 pub mod serve;
 
+pub use adaptive::Adaptive;
 pub use problems::ConfigError;
 pub use room::{BypassRule, RoomConfig};
 pub use secret::Secret;

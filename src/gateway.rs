@@ -16,6 +16,7 @@ pub mod identity;
 mod idle;
 pub mod limits;
 mod origin_answer;
+pub mod parallel;
 pub mod problem;
 pub mod proxy;
 pub mod queued;
@@ -98,11 +99,15 @@ impl<G: Gatekeeper> Gateway<G> {
             Verdict::Answer(answer) => return Ok(answer),
             Verdict::Refuse(error) => return Err(error),
         };
+        let share = passage.share.take();
         let context = ForwardContext { route: &passage.route, connection, request_id: &asked.request_id };
-        let forwarded = self.proxy.forward(Request::from_parts(head, body), context).await;
+        let forwarded = self.proxy.forward(Request::from_parts(head, body), context, share).await;
         let mut answer = match forwarded {
             Ok(answer) => self.told_by_origin(&mut passage, answer).await,
-            Err(error) => respond::refuse(error, asked),
+            Err(error) => {
+                self.gatekeeper.origin_failed(&mut passage, error);
+                respond::refuse(error, asked)
+            }
         };
         // On errors too: the session this request claimed is the visitor's, whatever the origin does.
         append_cookies(&mut answer, passage.set_cookies);

@@ -16,19 +16,19 @@
 //! | [`queue`] | the line: keys, typed bindings of the scripts in `lua/`, snapshot and rank sketch |
 //! | [`tokens`] | queue and session tokens: mint, verify, rotate |
 //! | [`pages`] | every page a visitor sees while waiting, and the assets |
-//! | [`admission`] | the background tasks of a room: call, snapshot, sweep, presence |
+//! | [`admission`] | the background tasks of a room: call, snapshot, sweep, presence; the pace, by what the shop can take |
 //! | [`gateway`] | the public listener: gate, proxy, responses |
 //! | [`room`] | the visitor endpoints under `/__room/` |
 //! | [`admin`] | the private listener |
 //! | [`box_office`] | seats, holds, orders, ledger, payments; knows nothing of the waiting room |
 //! | [`pay_sandbox`] | a payment provider to test against |
-//! | [`rehearse`] | thousands of visitors in one process, and a verdict |
+//! | [`rehearse`] | thousands of visitors in one process, or a million on virtual time, and a verdict |
 //! | [`cli`] | arguments and wiring |
 //!
 //! Dependencies point one way: `clock, shutdown, telemetry, embed, listener, store, pages` ← `queue, tokens` ←
 //! `config` ← `admission` ← `gateway` ← `room, admin` ← `cli`. The shop, [`box_office`] and [`pay_sandbox`], knows
-//! nothing of the waiting room, nor it of them; [`rehearse`] is a client of both. A test scans the imports and holds
-//! these lines.
+//! nothing of the waiting room, nor it of them; [`rehearse`] is a client of both, and only its [`rehearse::simulate`]
+//! uses the steps of `admission`. A test scans the imports and holds these lines.
 //!
 //! # Life of a request
 //!
@@ -36,12 +36,13 @@
 //! 2. A bypass rule or a valid session token sends it straight to [`gateway::proxy`]: no store is touched, but once
 //!    in half a session's life to renew it.
 //! 3. A called visitor's queue token is exchanged for a session by one `claim` script, then forwarded too.
-//! 4. Whoever comes new joins with one `join` script, which lets them straight in while nobody waits and there is
-//!    room. The others are answered with the waiting page or its JSON twin. Images, prefetches and the like get that
+//! 4. Whoever comes new joins with one `join` script, which those who arrive at the same moment share. It lets them
+//!    straight in while nobody waits and there is room. The others are answered with the waiting page or its JSON twin. Images, prefetches and the like get that
 //!    answer too, and no place.
 //! 5. The page polls [`room`], which answers from the snapshot that [`admission`] refreshes a few times a
 //!    second, until the visitor is called.
-//! 6. The origin's answer streams back; its `Stanchion-*` headers are acted on and removed on the way.
+//! 6. The origin's answer streams back; its `Stanchion-*` headers are acted on and removed on the way, and how long it
+//!    took and whether it failed is counted: [`admission::policy`] sets the pace by that.
 
 pub mod admin;
 pub mod admission;

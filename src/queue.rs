@@ -1,14 +1,17 @@
 //! The line of one room: typed bindings of the scripts in `lua/`, over any [`Engine`](crate::store::Engine).
 
 pub mod keys;
+pub mod lottery;
 mod lua;
+pub mod pace;
 mod reply;
 pub mod scripts;
 pub mod sketch;
 pub mod snapshot;
 pub mod types;
 
+pub use pace::{NodeId, Pace, Reported};
 pub use scripts::Queue;
 pub use sketch::RankSketch;
-pub use snapshot::Snapshot;
-pub use types::{Arrival, Mode, Place, Policy, Proof, RoomName, Score, VisitorId};
+pub use snapshot::{Draw, Snapshot};
+pub use types::{Arrival, Method, Mode, Past, Place, Policy, Proof, RoomName, Schedule, Score, VisitorId};

@@ -4,6 +4,8 @@
 //! tab, polls when told to. What they live through becomes a [`record::Record`], and the [`verdict`] is a pure function
 //! of all records, of the room's limits and of the box office's audit. Nothing is taken from the system's own counters
 //! that a visitor's tokens can tell.
+//!
+//! [`simulate`] plays no system at all: a whole sale on virtual time, with the room's own scripts, in seconds.
 
 pub mod audit;
 pub mod figures;
@@ -13,6 +15,7 @@ pub mod progress;
 pub mod record;
 pub mod redis_probe;
 pub mod report;
+pub mod simulate;
 pub mod verdict;
 
 mod buyer;

@@ -7,9 +7,12 @@
 //! | `POST {prefix}/{room}/join` | takes a place; a visitor whose place expired joins anew |
 //! | `POST {prefix}/{room}/leave` | gives up place and session |
 //! | `GET {prefix}/{room}/line.json` | what is the same for everyone; cacheable |
+//! | `GET {prefix}/{room}/draw.json` | what is published of the lottery; cacheable |
+//! | `GET {prefix}/{room}/receipt` | signed proof of having come in the pre-queue |
 //! | `GET {prefix}/assets/{file}` | style and script, immutable |
 
 mod assets;
+mod draw;
 mod join;
 mod leave;
 mod line;
@@ -51,6 +54,8 @@ pub fn router(rooms: Rooms, prefix: &str) -> Router {
         .route(&format!("{prefix}/{{room}}/join"), post(join::join))
         .route(&format!("{prefix}/{{room}}/leave"), post(leave::leave))
         .route(&format!("{prefix}/{{room}}/line.json"), get(line::line))
+        .route(&format!("{prefix}/{{room}}/draw.json"), get(draw::published))
+        .route(&format!("{prefix}/{{room}}/receipt"), get(draw::receipt))
         .fallback(async || Problem::new(StatusCode::NOT_FOUND, "there is no such page", "Check the address."))
         .method_not_allowed_fallback(async || {
             let detail = "this address does not take that method";

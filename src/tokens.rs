@@ -6,10 +6,12 @@
 pub mod claims;
 pub mod jws;
 pub mod keyring;
+pub mod receipt;
 
 pub use claims::{Claims, TokenType};
 pub use jws::{SigningKey, WeakSecret};
 pub use keyring::Keyring;
+pub use receipt::{BadReceipt, Receipt};
 
 /// Longest token that is looked at, in bytes. Ours are about 350; a cookie stays under 1 kB.
 pub const MAX_TOKEN_BYTES: usize = 1024;

@@ -83,10 +83,11 @@
 
   function show(status) {
     const before = state;
-    state = status.state;
+    // Whoever has a place before the opening does not draw.
+    state = status.state === 'prequeue' && status.position ? 'early' : status.state;
     room.dataset.state = state;
     for (const part of room.querySelectorAll('[data-when]')) part.hidden = !part.dataset.when.split(' ').includes(state);
-    const inLine = ['waiting', 'paused', 'prequeue'].includes(state);
+    const inLine = ['waiting', 'paused', 'prequeue', 'early'].includes(state);
     if (!inLine) best = Infinity;
     best = Math.min(best, status.position ?? Infinity);
     const placed = inLine && best !== Infinity;
@@ -120,7 +121,7 @@
   }
 
   function countdown() {
-    if (state !== 'scheduled' || !opensAt) return;
+    if (!['scheduled', 'prequeue', 'early'].includes(state) || !opensAt) return;
     const node = field('opens');
     node.closest('p').hidden = false;
     const shown = new Date(opensAt).toLocaleString([], { dateStyle: 'full', timeStyle: 'short' });

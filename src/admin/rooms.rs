@@ -1,5 +1,7 @@
 //! Rooms as the operator sees them.
 
+use std::sync::Arc;
+
 use axum::{
     Json,
     body::Bytes,
@@ -9,16 +11,24 @@ use axum::{
     },
 };
 use http::{HeaderMap, StatusCode};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{Admin, Shared};
-use crate::{admission::LiveRoom, gateway::problem::Problem, queue::Mode};
+use crate::{
+    admission::{LiveRoom, steering::Outlook},
+    gateway::problem::Problem,
+    queue::{Method, Mode, lottery::Published},
+    store::StoreError,
+};
 
 /// A room, from this node's last snapshot.
 #[derive(Debug, Serialize)]
 pub(super) struct RoomView {
     room: String,
+    /// A reset begins a new one.
+    epoch: u64,
     mode: Mode,
+    method: Method,
     capacity: u32,
     rate: f64,
     burst: u32,
@@ -29,15 +39,21 @@ pub(super) struct RoomView {
     called_total: u64,
     admitted_total: u64,
     no_shows_total: u64,
+    /// Why capacity and rate are what they are; null before the node heard.
+    pace: Option<Outlook>,
+    /// What is published of the draw; `None` without a lottery.
+    draw: Option<Published>,
 }
 
 impl RoomView {
-    fn of(room: &LiveRoom) -> Self {
+    pub(super) fn of(room: &LiveRoom) -> Self {
         let view = room.view();
         let snapshot = &view.snapshot;
         Self {
             room: room.name().to_string(),
+            epoch: snapshot.epoch,
             mode: view.mode(room.now_ms()),
+            method: room.config().policy.schedule.method,
             capacity: snapshot.capacity,
             rate: snapshot.rate,
             burst: room.config().policy.burst,
@@ -48,20 +64,37 @@ impl RoomView {
             called_total: snapshot.called_total,
             admitted_total: snapshot.admitted_total,
             no_shows_total: snapshot.no_shows_total,
+            pace: room.outlook().map(|outlook| (*outlook).clone()),
+            draw: room.published_draw(),
         }
     }
 }
 
+impl RoomView {
+    /// The same in an epoch that the node has yet to see.
+    pub(super) fn in_epoch(self, epoch: u64) -> Self {
+        Self { epoch, ..self }
+    }
+}
+
 /// The path's room; a name that is no text is no room's.
-type Named = Result<Path<String>, PathRejection>;
+pub(super) type Named = Result<Path<String>, PathRejection>;
 
 impl Admin {
-    fn room(&self, name: &Named) -> Result<&LiveRoom, Problem> {
+    pub(super) fn room(&self, name: &Named) -> Result<&LiveRoom, Problem> {
+        self.find(name).map(AsRef::as_ref)
+    }
+
+    /// The room, for an answer that outlives the request.
+    pub(super) fn shared_room(&self, name: &Named) -> Result<Arc<LiveRoom>, Problem> {
+        self.find(name).cloned()
+    }
+
+    fn find(&self, name: &Named) -> Result<&Arc<LiveRoom>, Problem> {
         let named = |Path(name): &Path<String>| self.rooms.iter().find(|room| room.name().as_str() == name);
         name.as_ref()
             .ok()
             .and_then(named)
-            .map(AsRef::as_ref)
             .ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, "there is no such room", "See GET /api/rooms."))
     }
 }
@@ -103,6 +136,19 @@ impl From<Settable> for Mode {
     }
 }
 
+/// What was sent, as JSON; `cure` says what it should be.
+pub(super) fn body<T: DeserializeOwned>(sent: Result<Bytes, BytesRejection>, cure: &'static str) -> Result<T, Problem> {
+    let body = sent.map_err(|error| Problem::new(error.status(), error.body_text(), "Send less, and all of it."))?;
+    serde_json::from_slice(&body)
+        .map_err(|error| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string(), cure))
+}
+
+/// The answer when a change could not be made.
+pub(super) fn store_is_away(room: &LiveRoom, error: &StoreError) -> Problem {
+    tracing::warn!(room = %room.name(), %error, "what the operator wanted could not be done");
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the store is not answering", "Try again in a moment.")
+}
+
 /// Sets what a room does. Answers with the room as the node last saw it, which may be from before the change.
 pub(super) async fn set_mode(
     State(admin): Shared,
@@ -112,15 +158,8 @@ pub(super) async fn set_mode(
 ) -> Result<Json<RoomView>, Problem> {
     admin.token.check(&headers)?;
     let room = admin.room(&room)?;
-    let body = body.map_err(|error| Problem::new(error.status(), error.body_text(), "Send less, and all of it."))?;
-    let wanted: NewMode = serde_json::from_slice(&body).map_err(|error| {
-        let cure = "Send {\"mode\":\"open\"}, or paused, sold_out, closed.";
-        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string(), cure)
-    })?;
-    room.set_mode(wanted.mode.into()).await.map_err(|error| {
-        tracing::warn!(room = %room.name(), %error, "the mode could not be set");
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the store is not answering", "Try again in a moment.")
-    })?;
+    let wanted: NewMode = self::body(body, "Send {\"mode\":\"open\"}, or paused, sold_out, closed.")?;
+    room.set_mode(wanted.mode.into()).await.map_err(|error| store_is_away(room, &error))?;
     tracing::info!(room = %room.name(), mode = ?wanted.mode, "mode set by the operator");
     Ok(Json(RoomView { mode: wanted.mode.into(), ..RoomView::of(room) }))
 }

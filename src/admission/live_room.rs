@@ -7,30 +7,35 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use tokio::sync::Notify;
 
 use super::{
     flow::FlowMeter,
+    joins::Joins,
     presence::Presence,
     recent::Recent,
     runner,
+    signals::{Exchange, Meter},
     status::{self, Situation, StatusDocument},
+    steering::Outlook,
     turn::Turn,
     view::View,
 };
 use crate::{
     clock::SharedClock,
     config::RoomConfig,
-    queue::{Mode, Queue, RoomName, Score},
+    queue::{Mode, Past, Queue, RoomName, Score, Snapshot},
     shutdown::Shutdown,
     store::{SharedEngine, StoreError},
     tokens::Keyring,
 };
 
+/// The store is told of a lost epoch no more often than this.
+const TELL_AGAIN_MS: u64 = 1_000;
 /// How long a newcomer's answer may be held back for the next snapshot.
 const LONGEST_LOOK: Duration = Duration::from_millis(400);
 /// Most visitors noted as present between two flushes.
@@ -48,17 +53,25 @@ pub struct LiveRoom {
     pub(super) queue: Queue,
     pub(super) clock: SharedClock,
     pub(super) keyring: Keyring,
+    pub(super) joins: Joins,
     pub(super) presence: Presence,
     /// Visitors whom the store said it has no place for: it is asked again when they come.
     pub(super) expired: Recent,
     /// Sessions that ended before their token does.
     pub(super) released: Recent,
-    /// Sessions of an older history that were registered with the store's present one.
+    /// Sessions that began before this node or the store's present history did, and that the store was asked about.
     pub(super) registered: Recent,
     /// Sessions whose renewal is under way or just happened, so that parallel requests make one trip.
     pub(super) renewing: Recent,
+    /// When the store was last told of an epoch it lost, milliseconds by its clock.
+    epoch_told_ms: AtomicU64,
     /// When the store was last told that nothing is left, milliseconds by its clock.
     pub(super) sold_out_told_ms: AtomicU64,
+    /// When this node opened the room, milliseconds by the store's clock.
+    pub(super) opened_ms: u64,
+    /// What this node sees of the shop.
+    pub(super) meter: Arc<Meter>,
+    outlook: ArcSwapOption<Outlook>,
     view: ArcSwap<View>,
     /// Rings when there is a new view.
     looked: Notify,
@@ -79,27 +92,40 @@ impl LiveRoom {
         keys_are_fresh: bool,
     ) -> Result<Arc<Self>, StoreError> {
         let queue = Queue::new(engine, &config.name);
-        let settle = if keys_are_fresh { Duration::ZERO } else { config.settle };
-        queue.configure(&config.policy, settle).await?;
+        let past = if keys_are_fresh { Past::Blank } else { Past::Unknown };
+        queue.configure(&config.policy, past).await?;
         let asked_at_micros = clock.unix_micros();
-        let snapshot = queue.snapshot().await?;
+        let snapshot = queue.snapshot(0).await?;
         let flow = FlowMeter::default().update(&snapshot);
-        Ok(Arc::new(Self {
+        let ended = snapshot.ended.clone();
+        let uncommitted = snapshot.draw.as_ref().is_some_and(|draw| draw.commitment.is_none());
+        let epoch = snapshot.epoch;
+        let room = Self {
             config,
             queue,
             clock,
             keyring,
+            joins: Joins::default(),
             presence: Presence::new(MOST_SEEN),
             expired: Recent::new(MOST_EXPIRED),
             released: Recent::new(MOST_RELEASED),
             registered: Recent::new(MOST_SESSIONS),
             renewing: Recent::new(MOST_SESSIONS),
             sold_out_told_ms: AtomicU64::new(0),
-            view: ArcSwap::from_pointee(View { snapshot, asked_at_micros, flow }),
+            opened_ms: snapshot.now_ms,
+            meter: Arc::default(),
+            outlook: ArcSwapOption::empty(),
+            epoch_told_ms: AtomicU64::new(0),
+            view: ArcSwap::from_pointee(View { snapshot, asked_at_micros, flow, draws: None }),
             looked: Notify::new(),
             away: AtomicBool::new(false),
             shutdown: OnceLock::new(),
-        }))
+        };
+        room.sessions_ended(&ended);
+        if uncommitted {
+            room.commit(epoch).await?;
+        }
+        Ok(Arc::new(room))
     }
 
     /// Starts the tasks that call visitors, look at the room, sweep it and report who is present, until `shutdown`.
@@ -127,6 +153,25 @@ impl LiveRoom {
     /// What the node knows of the room.
     pub fn view(&self) -> Guard<Arc<View>> {
         self.view.load()
+    }
+
+    /// Why the room admits as fast as it does, as the node last heard; `None` before it heard anything.
+    pub fn outlook(&self) -> Option<Arc<Outlook>> {
+        self.outlook.load_full()
+    }
+
+    pub(super) fn set_outlook(&self, outlook: Outlook) {
+        self.outlook.store(Some(Arc::new(outlook)));
+    }
+
+    /// An admitted visitor's request goes to the shop now.
+    pub fn start_exchange(&self) -> Exchange {
+        self.meter.start(Instant::now())
+    }
+
+    /// The shop says that it can take so many more than are inside.
+    pub fn can_take(&self, more: u64) {
+        self.meter.note_room_for(self.view().snapshot.inside.saturating_add(more), Instant::now());
     }
 
     /// The store's time, milliseconds since the epoch, by the node's clock.
@@ -157,6 +202,41 @@ impl LiveRoom {
     /// Sets what the room does. Takes effect for every node with its next snapshot.
     pub async fn set_mode(&self, mode: Mode) -> Result<(), StoreError> {
         self.queue.set_mode(mode).await
+    }
+
+    /// Begins a new epoch: nobody waits, nobody is inside, every token of before is void. Returns the new epoch.
+    pub async fn reset(&self) -> Result<u64, StoreError> {
+        let (epoch, has_draw) = (self.view().snapshot.epoch, self.view().snapshot.draw.is_some());
+        let epoch = self.queue.reset(epoch).await?;
+        if has_draw {
+            self.commit(epoch).await?;
+        }
+        Ok(epoch)
+    }
+
+    /// Whether a genuine token of this epoch, which is not the one the node knows, still counts. A higher one was reached
+    /// once, so store and nodes lost it: it is believed while places of a lost history are, and the store is told.
+    pub fn has_reached(self: &Arc<Self>, epoch: u64) -> bool {
+        let (view, now_ms) = (self.view(), self.now_ms());
+        let snapshot = &view.snapshot;
+        let grace_ms = u64::try_from(self.config.policy.grace.as_millis()).unwrap_or(u64::MAX);
+        if epoch <= snapshot.epoch || now_ms >= snapshot.since_ms.saturating_add(grace_ms) {
+            return false;
+        }
+        let told_ms = self.epoch_told_ms.load(Ordering::Relaxed);
+        let is_due = now_ms >= told_ms.saturating_add(TELL_AGAIN_MS) && !self.is_away();
+        if is_due && self.epoch_told_ms.compare_exchange(told_ms, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        {
+            // What the node knows of a draw is of another epoch.
+            let (room, past) = (Arc::clone(self), Snapshot { epoch, draw: None, ..snapshot.clone() });
+            self.beside(async move {
+                tracing::warn!(room = %room.name(), epoch, "a token proves an epoch that the store lost");
+                if let Err(error) = room.queue.configure(&room.config.policy, Past::Seen(&past)).await {
+                    room.store_failed(&error);
+                }
+            });
+        }
+        true
     }
 
     /// Whether the store is not answering, so that nobody need wait to find out.

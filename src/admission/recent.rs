@@ -18,8 +18,16 @@ pub struct Recent {
 
 #[derive(Debug, Default)]
 struct Inner {
-    until_ms: HashMap<VisitorId, u64>,
+    visitors: HashMap<VisitorId, Entry>,
     cleaned_ms: u64,
+}
+
+/// What is remembered of one visitor.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    /// When what is remembered happened.
+    at_ms: u64,
+    until_ms: u64,
 }
 
 /// Cleaning walks the whole map, so a full one is cleaned no more often than this.
@@ -31,20 +39,33 @@ impl Recent {
         Self { most, inner: Mutex::default() }
     }
 
-    /// Remembers `visitor` until `until_ms`. Returns whether that is news: false when already remembered, and when
-    /// there is no room.
+    /// Remembers `visitor` from now until `until_ms`. Returns whether that is news: false when already remembered, and
+    /// when there is no room.
     pub fn insert(&self, visitor: VisitorId, until_ms: u64, now_ms: u64) -> bool {
+        self.insert_since(visitor, until_ms, now_ms, 0)
+    }
+
+    /// As [`Recent::insert`], but what is remembered from before `since_ms` was about something else and is replaced.
+    pub fn insert_since(&self, visitor: VisitorId, until_ms: u64, now_ms: u64, since_ms: u64) -> bool {
+        let entry = Entry { at_ms: now_ms, until_ms };
         let mut inner = self.lock();
-        if inner.until_ms.len() >= self.most && now_ms >= inner.cleaned_ms.saturating_add(CLEAN_EVERY_MS) {
-            inner.until_ms.retain(|_, until_ms| *until_ms > now_ms);
+        if inner.visitors.len() >= self.most && now_ms >= inner.cleaned_ms.saturating_add(CLEAN_EVERY_MS) {
+            inner.visitors.retain(|_, known| known.until_ms > now_ms);
             inner.cleaned_ms = now_ms;
         }
-        let full = inner.until_ms.len() >= self.most;
-        match inner.until_ms.get_mut(&visitor) {
-            Some(known) => std::mem::replace(known, until_ms) <= now_ms,
+        let full = inner.visitors.len() >= self.most;
+        match inner.visitors.get_mut(&visitor) {
+            Some(known) if known.until_ms > now_ms && known.at_ms >= since_ms => {
+                known.until_ms = until_ms;
+                false
+            }
+            Some(known) => {
+                *known = entry;
+                true
+            }
             None if full => false,
             None => {
-                inner.until_ms.insert(visitor, until_ms);
+                inner.visitors.insert(visitor, entry);
                 true
             }
         }
@@ -52,17 +73,22 @@ impl Recent {
 
     /// Whether `visitor` is remembered at `now_ms`.
     pub fn contains(&self, visitor: VisitorId, now_ms: u64) -> bool {
-        self.lock().until_ms.get(&visitor).is_some_and(|until_ms| *until_ms > now_ms)
+        self.since(visitor, now_ms).is_some()
+    }
+
+    /// Since when `visitor` is remembered, if they still are at `now_ms`.
+    pub fn since(&self, visitor: VisitorId, now_ms: u64) -> Option<u64> {
+        self.lock().visitors.get(&visitor).filter(|known| known.until_ms > now_ms).map(|known| known.at_ms)
     }
 
     /// Forgets `visitor`.
     pub fn remove(&self, visitor: VisitorId) {
-        self.lock().until_ms.remove(&visitor);
+        self.lock().visitors.remove(&visitor);
     }
 
     /// Forgets everybody.
     pub fn clear(&self) {
-        self.lock().until_ms.clear();
+        self.lock().visitors.clear();
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -85,6 +111,9 @@ mod tests {
         assert!(recent.insert(ANN, 100, 0));
         assert!(!recent.insert(ANN, 100, 50), "already known");
         assert!(recent.contains(ANN, 99));
+        assert_eq!((recent.since(ANN, 99), recent.since(ANN, 100)), (Some(0), None));
+        assert!(!recent.insert_since(ANN, 100, 60, 0) && recent.insert_since(ANN, 100, 60, 10), "about something else");
+        assert_eq!(recent.since(ANN, 99), Some(60));
         assert!(!recent.contains(ANN, 100));
         assert!(recent.insert(ANN, 200, 100), "news again once the moment has passed");
         recent.remove(ANN);

@@ -2,21 +2,22 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::{
+    task::yield_now,
+    time::{MissedTickBehavior, interval},
+};
 
-use super::{LiveRoom, flow::FlowMeter, view::View};
+use super::{
+    LiveRoom, cadence,
+    flow::FlowMeter,
+    steering::{REPORT_EVERY, Steering},
+    view::View,
+};
 use crate::{
-    queue::{Place, Proof, Queue, VisitorId},
+    queue::{Past, Place, Proof, Queue, VisitorId, scripts},
     shutdown::Shutdown,
     store::StoreError,
 };
-
-/// Most visitors one run of `call` or one batch of `seen` takes, so that no script holds the store up for long.
-const CALL_AT_ONCE: u32 = 50;
-const SEEN_AT_ONCE: usize = 500;
-
-/// Most runs of `call` in a row; what is left is for the next tick.
-const CALLS_IN_A_ROW: u32 = 20;
 
 /// What one task does, over and over.
 #[derive(Debug)]
@@ -29,10 +30,15 @@ enum Duty {
     Sweep,
     /// Tells the store who is present.
     Report,
+    /// Draws the order of those who came before the opening.
+    Draw,
+    /// Reports what this node sees of the shop, and perhaps decides about the pace.
+    Steer(Box<Steering>),
 }
 
 pub(super) fn start(room: &Arc<LiveRoom>, shutdown: &Shutdown) {
-    for duty in [Duty::Call, Duty::Look(FlowMeter::default()), Duty::Sweep, Duty::Report] {
+    let steer = Duty::Steer(Box::new(Steering::new(Arc::clone(&room.meter))));
+    for duty in [Duty::Call, Duty::Look(FlowMeter::default()), Duty::Sweep, Duty::Report, Duty::Draw, steer] {
         shutdown.spawn(keep(Arc::clone(room), duty, shutdown.clone()));
     }
 }
@@ -47,7 +53,8 @@ async fn keep(room: Arc<LiveRoom>, mut duty: Duty, shutdown: Shutdown) {
             _ = ticks.tick() => {}
         }
         // While the store is away the notes of who is present are kept: they rebuild the line if it comes back empty.
-        if matches!(duty, Duty::Report) && room.is_away() {
+        // Neither those nor the draw ask the store every time, so they cannot tell that it is back.
+        if matches!(duty, Duty::Report | Duty::Draw) && room.is_away() {
             continue;
         }
         match duty.run(&room).await {
@@ -60,53 +67,62 @@ async fn keep(room: Arc<LiveRoom>, mut duty: Duty, shutdown: Shutdown) {
 
 impl Duty {
     fn every(&self) -> Duration {
-        Duration::from_millis(match self {
-            Self::Call => 100,
-            Self::Look(_) => 250,
-            Self::Sweep | Self::Report => 1_000,
-        })
+        match self {
+            Self::Call => cadence::CALL_EVERY,
+            Self::Look(_) | Self::Draw => Duration::from_millis(250),
+            Self::Sweep => cadence::SWEEP_EVERY,
+            Self::Report => Duration::from_secs(1),
+            Self::Steer(_) => REPORT_EVERY,
+        }
     }
 
     async fn run(&mut self, room: &LiveRoom) -> Result<(), StoreError> {
         match self {
-            Self::Call => room.call_the_next().await,
+            Self::Call => cadence::call_the_next(&room.queue).await.map(drop),
             Self::Look(meter) => room.look(meter).await,
             Self::Sweep => room.queue.sweep().await.map(drop),
             Self::Report => room.report_present().await,
+            Self::Draw => room.go_on_with_the_draw().await,
+            Self::Steer(steering) => room.steer(steering).await,
         }
     }
 }
 
 impl LiveRoom {
-    async fn call_the_next(&self) -> Result<(), StoreError> {
-        for _ in 0..CALLS_IN_A_ROW {
-            if self.queue.call(CALL_AT_ONCE).await?.called < CALL_AT_ONCE {
-                break;
-            }
-        }
-        Ok(())
-    }
-
     async fn look(&self, meter: &mut FlowMeter) -> Result<(), StoreError> {
         let asked_at_micros = self.clock.unix_micros();
-        let snapshot = self.queue.snapshot().await?;
-        if snapshot.since_ms != self.view().snapshot.since_ms {
+        let before = self.view();
+        let ended_until = before.snapshot.ended_until;
+        let mut snapshot = self.queue.snapshot(ended_until).await?;
+        if snapshot.epoch < before.snapshot.epoch {
+            // The store lost the room, and a node that did not know the epoch set it up again.
+            self.queue.configure(&self.config.policy, Past::Seen(&before.snapshot)).await?;
+        }
+        self.publish_again(&mut snapshot, &before.snapshot).await?;
+        self.sessions_ended(&snapshot.ended);
+        if snapshot.since_ms != before.snapshot.since_ms {
             tracing::warn!(room = %self.name(), "the store has another history: places and sessions register again");
             self.registered.clear();
             self.expired.clear();
         }
         let flow = meter.update(&snapshot);
-        self.set_view(View { snapshot, asked_at_micros, flow });
+        let draws = self.draws(&snapshot, &before);
+        self.set_view(View { snapshot, asked_at_micros, flow, draws });
         Ok(())
     }
 
-    /// Reports everybody noted since the last time.
+    /// Reports everybody noted since the last time, a hundred a run, one run after the other. Whoever waits polls at
+    /// least every 15 s, so that a million on this node are some 700 runs a second. Between two runs the store serves
+    /// others; so does this thread, which the in-process engine would never leave.
     async fn report_present(&self) -> Result<(), StoreError> {
         let seen = self.presence.take();
-        let mut batches = seen.chunks(SEEN_AT_ONCE);
+        let mut batches = seen.chunks(scripts::BATCH);
         while let Some(batch) = batches.next() {
             match self.queue.seen(batch).await {
-                Ok(places) => self.remember_who_has_no_place(batch, &places),
+                Ok(places) => {
+                    self.remember_who_has_no_place(batch, &places);
+                    yield_now().await;
+                }
                 Err(error) => {
                     for (visitor, proof) in batch.iter().chain(batches.flatten()) {
                         self.presence.note(*visitor, *proof);
@@ -130,9 +146,9 @@ impl LiveRoom {
     /// The store forgot the room: flushed, restarted or failed over. Places and sessions of before may exist.
     async fn configure_again(&self) {
         tracing::warn!(room = %self.name(), "the store lost the room: it is set up again");
-        match self.queue.configure(&self.config.policy, self.config.settle).await {
-            Ok(()) => {}
-            Err(error) => self.store_failed(&error),
+        let before = self.view();
+        if let Err(error) = self.queue.configure(&self.config.policy, Past::Seen(&before.snapshot)).await {
+            self.store_failed(&error);
         }
     }
 }

@@ -8,6 +8,7 @@ use std::{
 use super::LiveRoom;
 use crate::{
     queue::{Mode, Place, VisitorId},
+    store::StoreError,
     tokens::{Claims, TokenType},
 };
 
@@ -37,7 +38,7 @@ impl LiveRoom {
         let Place::Inside { score, expires_ms, called_ms, admitted_ms, fresh } = place else { return None };
         if fresh {
             self.released.remove(visitor);
-        } else if self.released.contains(visitor, self.now_ms()) {
+        } else if self.has_ended(visitor, admitted_ms) {
             return None;
         }
         Some(Claims {
@@ -49,6 +50,8 @@ impl LiveRoom {
             // Rounded down: the token ends before the slot goes to someone else.
             exp: expires_ms / 1_000,
             epoch: self.view().snapshot.epoch,
+            draw: false,
+            arrival: None,
             called_ms: Some(called_ms),
             admitted_ms: Some(admitted_ms),
         })
@@ -56,15 +59,31 @@ impl LiveRoom {
 
     /// Whether a session whose token is genuine still counts on this node.
     pub fn is_live(&self, session: &Claims) -> bool {
-        !self.released.contains(session.sub, self.now_ms())
+        !self.has_ended(session.sub, admitted_ms(session))
     }
 
-    /// What a request with a valid session brings about: registration with a store that lost it, in the background,
-    /// and renewal when less than half of it is left. Returns the claims as they are afterwards, `None` when the
-    /// session turns out to have ended.
+    /// Takes in whose place or session somebody ended, on whatever node: their tokens are refused here too. What they were
+    /// granted after that is another session. The same news may come again.
+    pub fn sessions_ended(&self, ended: &[(VisitorId, u64)]) {
+        // A token may be good for as long as a session can last.
+        let ends_ms = self.now_ms().saturating_add(millis(self.config.session_cap));
+        for &(visitor, at_micros) in ended {
+            let ended_ms = at_micros / 1_000;
+            self.released.insert_since(visitor, ends_ms, ended_ms, ended_ms);
+        }
+    }
+
+    /// Whether the session that `visitor` was granted at `admitted_ms` ended before its token does.
+    fn has_ended(&self, visitor: VisitorId, admitted_ms: u64) -> bool {
+        self.released.since(visitor, self.now_ms()).is_some_and(|ended_ms| admitted_ms <= ended_ms)
+    }
+
+    /// What a request with a valid session brings about: a check of one that is older than this node or the store's
+    /// history, in the background, and renewal when less than half of it is left. Returns the claims as they are
+    /// afterwards, `None` when the session turns out to have ended.
     pub async fn touch(self: &Arc<Self>, session: Claims) -> Option<Claims> {
         let now_ms = self.now_ms();
-        self.register_once(&session, now_ms);
+        self.check_once(&session, now_ms);
         if !self.is_due(&session, now_ms) || !self.renewing.insert(session.sub, now_ms + RENEW_AGAIN_MS, now_ms) {
             return Some(session);
         }
@@ -108,7 +127,8 @@ impl LiveRoom {
 
     /// Ends the session: at once on this node, with the store in the background.
     pub fn release(self: &Arc<Self>, session: &Claims) {
-        if !self.forget(session) {
+        // Whatever does not fit into memory is still told to the store.
+        if !self.forget(session) && !self.is_live(session) {
             return;
         }
         let (room, visitor) = (Arc::clone(self), session.sub);
@@ -134,6 +154,15 @@ impl LiveRoom {
         }
     }
 
+    /// Takes away place and session: at once on this node, on every other with its next look at the store.
+    pub async fn revoke(&self, visitor: VisitorId) -> Result<bool, StoreError> {
+        let was_known = self.queue.revoke(visitor).await?;
+        let now_ms = self.now_ms();
+        self.released.insert_since(visitor, now_ms, now_ms.saturating_add(millis(self.config.session_cap)), now_ms);
+        self.has_no_place(visitor, now_ms);
+        Ok(was_known)
+    }
+
     /// Nothing is left to sell: tells the store once per change, in the background.
     pub fn sold_out(self: &Arc<Self>) {
         let now_ms = self.now_ms();
@@ -154,13 +183,17 @@ impl LiveRoom {
 
     /// Refuses the session's token on this node from now on. Returns whether that is news.
     fn forget(&self, session: &Claims) -> bool {
-        self.released.insert(session.sub, session.exp.saturating_mul(1_000), self.now_ms())
+        let ends_ms = session.exp.saturating_mul(1_000);
+        let admitted_ms = admitted_ms(session);
+        self.released.insert_since(session.sub, ends_ms, self.now_ms().max(admitted_ms), admitted_ms)
     }
 
-    /// A session older than the store's present history is unknown to it, and its slot must count (G1, G5).
-    fn register_once(self: &Arc<Self>, session: &Claims, now_ms: u64) {
-        let known_to_history = admitted_ms(session) >= self.view().snapshot.since_ms;
-        if known_to_history
+    /// A session older than the store's present history is unknown to it, and its slot must count (G1, G5). One older
+    /// than this node may have ended while nobody could tell the node. Asking the store once settles both.
+    fn check_once(self: &Arc<Self>, session: &Claims, now_ms: u64) {
+        let admitted_ms = admitted_ms(session);
+        let is_settled = admitted_ms >= self.view().snapshot.since_ms && admitted_ms > self.opened_ms;
+        if is_settled
             || self.is_away()
             || !self.registered.insert(session.sub, session.exp.saturating_mul(1_000), now_ms)
         {

@@ -107,7 +107,7 @@ pub struct Situation<'a> {
 pub fn document(situation: &Situation<'_>, turn: &Turn) -> StatusDocument {
     let Situation { view, now_ms, .. } = *situation;
     let state = state(&turn.standing, view.mode(now_ms));
-    let in_line = matches!(state, State::Waiting | State::Paused);
+    let in_line = matches!(state, State::Waiting | State::Paused | State::Prequeue);
     let ahead = turn.ahead(view).filter(|_| in_line);
     let eta_seconds = ahead.filter(|_| state == State::Waiting && !situation.is_stale).and_then(|ahead| {
         let settles_ms = view.snapshot.settle_until_ms.saturating_sub(now_ms);
@@ -120,7 +120,7 @@ pub fn document(situation: &Situation<'_>, turn: &Turn) -> StatusDocument {
         position,
         ahead,
         // A snapshot from just before they joined has not counted them yet.
-        line: view.snapshot.line.max(position.unwrap_or(0)),
+        line: view.snapshot.line.max(position.unwrap_or(0)).max(still_to_draw(view)),
         eta_seconds,
         admitted_per_minute: (view.flow.admitted * 600.0).round() / 10.0,
         opens_at: view.snapshot.opens_at_ms.and_then(rfc3339),
@@ -130,19 +130,26 @@ pub fn document(situation: &Situation<'_>, turn: &Turn) -> StatusDocument {
     }
 }
 
+/// How many are in the roster of a draw that is not done.
+fn still_to_draw(view: &View) -> u64 {
+    view.snapshot.draw.as_ref().filter(|draw| !draw.is_done).map_or(0, |draw| draw.roster)
+}
+
 fn state(standing: &Standing, mode: Mode) -> State {
     match (standing, mode) {
         (Standing::Admitted(_), _) => State::Admitted,
         (Standing::Expired, _) => State::Expired,
         (Standing::NotOpen(Mode::SoldOut), _) | (_, Mode::SoldOut) => State::SoldOut,
         (Standing::NotOpen(Mode::Closed), _) | (_, Mode::Closed) => State::Closed,
-        (Standing::NotOpen(Mode::Scheduled), _) | (Standing::Promised | Standing::Waiting, Mode::Scheduled) => {
-            State::Scheduled
-        }
+        (Standing::NotOpen(Mode::Scheduled), _)
+        | (Standing::Promised | Standing::Registered | Standing::Waiting, Mode::Scheduled) => State::Scheduled,
+        (Standing::Registered, _)
+        | (Standing::NotOpen(Mode::Prequeue), _)
+        | (Standing::Promised | Standing::Waiting, Mode::Prequeue) => State::Prequeue,
         (Standing::NotQueued, _) => State::NotQueued,
         (Standing::Called { .. }, _) => State::Waiting,
         (Standing::NotOpen(Mode::Paused), _) | (_, Mode::Paused) => State::Paused,
-        (Standing::NotOpen(Mode::Open) | Standing::Promised | Standing::Waiting, _) => State::Waiting,
+        (Standing::NotOpen(Mode::Open | Mode::Drawing) | Standing::Promised | Standing::Waiting, _) => State::Waiting,
     }
 }
 
@@ -168,6 +175,8 @@ fn eta(ahead: u64, flow: Flow, rate: f64, extra_seconds: u64) -> Option<Eta> {
 
 const SOON_MS: u64 = 1_000;
 const LONGEST_MS: u64 = 15_000;
+/// A draw takes some seconds.
+const DRAWING_MS: u64 = 3_000;
 /// At least this while the store is away.
 const STALE_MS: u64 = 5_000;
 /// A called visitor whose turn is a moment away.
@@ -185,13 +194,13 @@ fn next_poll_ms(
     let Situation { policy, view, now_ms, is_stale, jitter, .. } = *situation;
     let is_called = matches!(turn.standing, Standing::Called { .. });
     let base = match (state, eta_seconds) {
-        (State::Scheduled, _) => return until_opening_ms(view, now_ms, jitter),
+        (State::Scheduled | State::Prequeue, _) => return until_opening_ms(view, now_ms, jitter),
         (State::Waiting, _) if is_called => wait_ms(turn),
         (State::Waiting, Some(eta)) => eta.low.saturating_add(eta.high).saturating_mul(1_000 / 20),
         // Nothing is known of the pace: ten seconds for a thousand places.
         (State::Waiting, None) => ahead.map_or(SOON_MS, |ahead| ahead.saturating_mul(10)),
         (State::Admitted, _) => SOON_MS,
-        (State::NotQueued | State::Prequeue, _) => 5_000,
+        (State::NotQueued, _) => 5_000,
         (State::Paused, _) => 10_000,
         (State::SoldOut | State::Closed | State::Expired, _) => LONGEST_MS,
     };
@@ -231,8 +240,12 @@ fn wait_ms(turn: &Turn) -> u64 {
     }
 }
 
-/// At the opening, spread over two seconds; until it is near, now and then, because clocks and plans change.
+/// At the next hour of the schedule, spread over two seconds; until it is near, now and then, because clocks and plans
+/// change. While everybody draws, every few seconds.
 fn until_opening_ms(view: &View, now_ms: u64, jitter: f64) -> u64 {
+    if view.mode(now_ms) == Mode::Drawing {
+        return spread(DRAWING_MS, jitter);
+    }
     let Some(opens_at_ms) = view.snapshot.opens_at_ms else { return spread(LONGEST_MS, jitter) };
     let at_opening = opens_at_ms.saturating_sub(now_ms).saturating_add(100).saturating_add(scaled(1_900, jitter));
     at_opening.min(spread(LONGEST_MS, jitter))
@@ -253,7 +266,8 @@ fn scaled(ms: u64, by: f64) -> u64 {
     (ms as f64 * by).round() as u64
 }
 
-fn rfc3339(unix_ms: u64) -> Option<String> {
+/// A time as documents say it.
+pub(super) fn rfc3339(unix_ms: u64) -> Option<String> {
     let at = jiff::Timestamp::from_millisecond(i64::try_from(unix_ms).ok()?).ok()?;
     Some(at.to_string())
 }

@@ -1,6 +1,8 @@
 //! From a queue token to a visitor's standing, with as few trips to the store as that takes: none for a visitor far
 //! from the front, one for a newcomer, one when called.
 
+use std::sync::Arc;
+
 use super::{LiveRoom, view::View};
 use crate::{
     queue::{Arrival, Mode, Place, Proof, Score, VisitorId},
@@ -28,6 +30,8 @@ pub enum Standing {
     NotQueued,
     /// Known, but not in the line yet: the room is not open, or the store is away. Joins by coming again.
     Promised,
+    /// In the roster of the draw that is to come.
+    Registered,
     /// In the line.
     Waiting,
     /// Called, but the rate lets them in only after this many milliseconds.
@@ -55,13 +59,14 @@ impl LiveRoom {
     pub fn peek(&self, queue: Option<Claims>) -> Turn {
         match queue {
             Some(claims) if claims.iat == PROMISE => Turn::held(Standing::Promised, claims),
+            Some(claims) if claims.draw => Turn::held(Standing::Registered, claims),
             Some(claims) => Turn::held(Standing::Waiting, claims),
             None => Turn::without_place(self.view().mode(self.now_ms())),
         }
     }
 
     /// Where the holder of `queue` stands. Claims when called. Someone without a token stays without a place.
-    pub async fn look_up(&self, queue: Option<Claims>) -> Turn {
+    pub async fn look_up(self: &Arc<Self>, queue: Option<Claims>) -> Turn {
         match queue {
             Some(claims) => self.come_back(claims, true).await,
             None => Turn::without_place(self.view().mode(self.now_ms())),
@@ -69,7 +74,7 @@ impl LiveRoom {
     }
 
     /// Like [`LiveRoom::look_up`], but a newcomer joins, and with `may_enter` goes straight in when nobody waits.
-    pub async fn come(&self, queue: Option<Claims>, may_enter: bool) -> Turn {
+    pub async fn come(self: &Arc<Self>, queue: Option<Claims>, may_enter: bool) -> Turn {
         match queue {
             Some(claims) => self.come_back(claims, may_enter).await,
             None => self.arrive(VisitorId::random(), None, may_enter).await,
@@ -77,7 +82,7 @@ impl LiveRoom {
     }
 
     /// Like [`LiveRoom::come`], but a visitor whose place expired joins anew, at the end.
-    pub async fn join_again(&self, queue: Option<Claims>) -> Turn {
+    pub async fn join_again(self: &Arc<Self>, queue: Option<Claims>) -> Turn {
         let turn = self.come(queue, true).await;
         match (&turn.standing, &turn.queue) {
             (Standing::Expired, Some(claims)) => self.arrive(claims.sub, None, true).await,
@@ -85,9 +90,12 @@ impl LiveRoom {
         }
     }
 
-    async fn come_back(&self, claims: Claims, may_enter: bool) -> Turn {
+    async fn come_back(self: &Arc<Self>, claims: Claims, may_enter: bool) -> Turn {
         if claims.iat == PROMISE {
             return self.arrive(claims.sub, Some(claims), may_enter).await;
+        }
+        if claims.draw {
+            return self.wait_for_the_draw(claims).await;
         }
         let proof = proof_of(&claims);
         if self.is_away() || !self.must_ask(&claims) {
@@ -102,6 +110,24 @@ impl LiveRoom {
                 Turn::held(Standing::Waiting, claims)
             }
         }
+    }
+
+    /// Whoever came before the opening has an order once everybody drew: any node can say which, so nobody asks the store.
+    async fn wait_for_the_draw(self: &Arc<Self>, claims: Claims) -> Turn {
+        if self.view().snapshot.draw.is_none() {
+            // The operator called the draw off: there is no order to keep.
+            return Turn::held(Standing::Expired, claims);
+        }
+        let Some(score) = self.draw_of(claims.sub) else {
+            if proof_of(&claims).issued_at_ms < self.view().snapshot.since_ms {
+                self.presence.note(claims.sub, proof_of(&claims));
+            }
+            return Turn::held(Standing::Registered, claims);
+        };
+        // Issued when the receipt was: a store that has lost the line since must believe it.
+        let drawn = Claims { score, draw: false, arrival: Some(claims.score), ..claims };
+        let turn = Box::pin(self.come_back(drawn, true)).await;
+        Turn { is_new: turn.is_new || turn.queue.is_some(), ..turn }
     }
 
     /// Nobody behind the last one called can have been called; whoever is said to have no place asks for certainty.
@@ -121,6 +147,7 @@ impl LiveRoom {
             Place::Waiting { score, .. } if score == claims.score => Turn::held(Standing::Waiting, claims),
             Place::Waiting { score, .. } => Turn::given(Standing::Waiting, self.queue_claims(claims.sub, score)),
             Place::Called { wait_ms, .. } => Turn::held(Standing::Called { wait_ms }, claims),
+            Place::Registered { .. } => Turn::held(Standing::Registered, claims),
             Place::Inside { .. } => match self.session_claims(claims.sub, place) {
                 Some(session) => Turn::let_in(session, Some(claims)),
                 None => Turn::held(Standing::Expired, claims),
@@ -130,12 +157,12 @@ impl LiveRoom {
     }
 
     /// A visitor without a place in the store comes, perhaps with a promise.
-    async fn arrive(&self, visitor: VisitorId, promise: Option<Claims>, may_enter: bool) -> Turn {
+    async fn arrive(self: &Arc<Self>, visitor: VisitorId, promise: Option<Claims>, may_enter: bool) -> Turn {
         let mode = self.view().mode(self.now_ms());
         match mode {
             Mode::Scheduled => return self.promise(visitor, promise, NO_SCORE),
             Mode::SoldOut | Mode::Closed => return Turn { queue: promise, ..Turn::without_place(mode) },
-            Mode::Open | Mode::Paused => {}
+            Mode::Open | Mode::Paused | Mode::Prequeue | Mode::Drawing => {}
         }
         let arrived = Score(self.now_ms().saturating_mul(1_000));
         if self.is_away() {
@@ -154,6 +181,10 @@ impl LiveRoom {
                 self.presence.note(visitor, proof_of(&claims));
                 Turn { ahead, ..Turn::given(Standing::Waiting, claims) }
             }
+            Some(Place::Registered { arrival }) => {
+                let receipt = Claims { draw: true, ..self.queue_claims(visitor, arrival) };
+                Turn::given(Standing::Registered, receipt)
+            }
             // Another tab joined before, or an earlier join's answer was lost.
             Some(Place::Called { score, wait_ms, .. }) => {
                 Turn::given(Standing::Called { wait_ms }, self.queue_claims(visitor, score))
@@ -165,17 +196,13 @@ impl LiveRoom {
     }
 
     /// One join. A promise that the store does not believe (its history is older than that) joins at the end.
-    async fn join(&self, visitor: VisitorId, promised: Option<Score>, may_enter: bool) -> Option<Place> {
+    async fn join(self: &Arc<Self>, visitor: VisitorId, promised: Option<Score>, may_enter: bool) -> Option<Place> {
         let proof = promised.map(|score| Proof { score, issued_at_ms: PROMISE });
         let mut arrival = Arrival { visitor, proof, may_enter };
         loop {
-            match self.queue.join(&[arrival]).await {
-                Ok(places) if places.first() == Some(&Place::None) && arrival.proof.is_some() => arrival.proof = None,
-                Ok(places) => return places.first().copied(),
-                Err(error) => {
-                    self.store_failed(&error);
-                    return None;
-                }
+            match self.join_together(arrival).await {
+                Some(Place::None) if arrival.proof.is_some() => arrival.proof = None,
+                place => return place,
             }
         }
     }
@@ -202,6 +229,8 @@ impl LiveRoom {
             iat: now,
             exp: now.saturating_add(self.config.queue_token_ttl.as_secs()),
             epoch: view.snapshot.epoch,
+            draw: false,
+            arrival: None,
             called_ms: None,
             admitted_ms: None,
         }
@@ -231,7 +260,7 @@ impl Turn {
     fn without_place(mode: Mode) -> Self {
         let standing = match mode {
             Mode::SoldOut | Mode::Closed => Standing::NotOpen(mode),
-            Mode::Scheduled | Mode::Open | Mode::Paused => Standing::NotQueued,
+            Mode::Scheduled | Mode::Prequeue | Mode::Drawing | Mode::Open | Mode::Paused => Standing::NotQueued,
         };
         Self { standing, queue: None, is_new: false, ahead: None }
     }
@@ -253,13 +282,15 @@ impl Turn {
 
     /// The visitor's order for the status document, if the token says one.
     pub(super) fn score(&self) -> Option<Score> {
-        self.queue.as_ref().map(|claims| claims.score).filter(|score| *score != NO_SCORE)
+        self.queue.as_ref().filter(|claims| !claims.draw).map(|claims| claims.score).filter(|score| *score != NO_SCORE)
     }
 
     /// How many wait before the visitor, if `view` knows.
     pub(super) fn ahead(&self, view: &View) -> Option<u64> {
         match self.standing {
             Standing::Called { .. } => Some(0),
+            // Whoever is still to draw comes before them.
+            _ if view.snapshot.draw.as_ref().is_some_and(|draw| !draw.is_done) => None,
             Standing::Promised | Standing::Waiting => match self.score()? {
                 score if view.has_seen(score) => Some(view.snapshot.sketch.ahead_of(score)),
                 _ if view.is_settling() => None,

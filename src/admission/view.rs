@@ -3,7 +3,7 @@
 use super::flow::Flow;
 use crate::{
     clock::Clock,
-    queue::{Mode, Score, Snapshot},
+    queue::{Mode, Score, Snapshot, lottery::Draws},
 };
 
 /// What a node knows of a room.
@@ -15,6 +15,8 @@ pub struct View {
     pub asked_at_micros: u64,
     /// The pace of late.
     pub flow: Flow,
+    /// What everybody drew, once they did.
+    pub draws: Option<Draws>,
 }
 
 /// A snapshot older than this says more about the store than about the room.
@@ -50,9 +52,14 @@ impl View {
 
     /// What the room does at `now_ms`: a schedule may have come since the snapshot.
     pub fn mode(&self, now_ms: u64) -> Mode {
-        match (self.snapshot.mode, self.snapshot.opens_at_ms) {
-            (Mode::Scheduled, Some(opens_at_ms)) if opens_at_ms <= now_ms => Mode::Open,
-            (mode, _) => mode,
+        let snapshot = &self.snapshot;
+        let has_come = |at_ms: Option<u64>| at_ms.is_some_and(|at_ms| at_ms <= now_ms);
+        match snapshot.mode {
+            Mode::Scheduled | Mode::Prequeue if has_come(snapshot.opens_at_ms) => {
+                let draws = snapshot.draw.as_ref().is_some_and(|draw| !draw.is_done);
+                if draws { Mode::Drawing } else { Mode::Open }
+            }
+            mode => mode,
         }
     }
 }
@@ -82,13 +89,17 @@ pub(crate) mod tests {
             called_total: 0,
             admitted_total: 0,
             no_shows_total: 0,
+            closes_at_ms: None,
+            draw: None,
+            ended: Vec::new(),
+            ended_until: 0,
         }
     }
 
     #[test]
     fn keeps_the_stores_time_and_notices_when_it_is_old() {
         let clock = ManualClock::at(5_000_000_000);
-        let view = View { snapshot: snapshot(), asked_at_micros: 5_000_000_000, flow: Flow::default() };
+        let view = View { snapshot: snapshot(), asked_at_micros: 5_000_000_000, flow: Flow::default(), draws: None };
         clock.advance(std::time::Duration::from_millis(1_500));
         assert_eq!(view.now_ms(&clock), 1_700_000_001_500);
         assert!(!view.is_stale(&clock));
@@ -101,7 +112,7 @@ pub(crate) mod tests {
         let mut snapshot = snapshot();
         snapshot.mode = Mode::Scheduled;
         snapshot.opens_at_ms = Some(1_700_000_005_000);
-        let view = View { snapshot, asked_at_micros: 0, flow: Flow::default() };
+        let view = View { snapshot, asked_at_micros: 0, flow: Flow::default(), draws: None };
         assert_eq!(view.mode(1_700_000_004_999), Mode::Scheduled);
         assert_eq!(view.mode(1_700_000_005_000), Mode::Open);
     }

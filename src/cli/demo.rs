@@ -25,11 +25,11 @@ use crate::{
     config::{
         BypassRule, RoomConfig,
         problems::Problems,
-        room::{check_policy, default_burst, parse_origin},
+        room::{MAX_PARALLEL, check_policy, default_burst, parse_origin},
     },
     gateway, listener,
     pay_sandbox::{PaySandbox, PaySandboxConfig},
-    queue::Policy,
+    queue::{Policy, Schedule},
     shutdown::Shutdown,
 };
 
@@ -149,7 +149,8 @@ fn policy(args: &Args, opens_at_ms: u64) -> Policy {
         session_ttl: Duration::from_mins(5),
         absent_after: Duration::from_secs(30),
         grace: Duration::from_mins(3),
-        opens_at_ms: Some(opens_at_ms),
+        settle: Duration::from_secs(5),
+        schedule: Schedule { opens_at_ms: Some(opens_at_ms), ..Schedule::default() },
     }
 }
 
@@ -165,14 +166,16 @@ fn room(args: &Args, origin: SocketAddr, opens_at_ms: u64) -> anyhow::Result<Roo
         paths: vec!["/".to_owned()],
         origin: parse_origin(&format!("http://{origin}")).map_err(anyhow::Error::msg)?,
         policy: policy(args, opens_at_ms),
+        adaptive: None,
         session_cap: SESSION_CAP,
+        max_parallel: MAX_PARALLEL,
         queue_token_ttl: Duration::from_hours(24),
-        settle: Duration::from_secs(5),
         queued_status: 503,
         // A buyer's session may end before the page of the order is read for the last time, and the page's own
         // address is the right to see it.
         bypass: vec![get("/orders"), get("/box-office/assets")],
         message: None,
+        beacon: None,
         title: "The Stanchions, live".to_owned(),
         cookie_domain: None,
     })

@@ -4,7 +4,8 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Deserializer, de};
 
-use super::ConfigError;
+use super::{ConfigError, adaptive::AdaptiveTable};
+use crate::queue::Method;
 
 /// `stanchion.toml`.
 #[derive(Debug, Default, Deserialize)]
@@ -41,8 +42,10 @@ pub struct RoomTable {
     pub capacity: Option<u32>,
     /// Per second. Default 20.
     pub rate: Option<f64>,
-    /// Default: a quarter of a second's rate, at least 1.
+    /// Default: a quarter of a second's rate (the highest, if adaptive), at least 1.
     pub burst: Option<u32>,
+    /// Default: the rate stays as configured.
+    pub adaptive: Option<AdaptiveTable>,
     /// Default 90s: longer than the minute between two polls of a background tab.
     #[serde(default, deserialize_with = "duration")]
     pub claim_window: Option<Duration>,
@@ -52,6 +55,8 @@ pub struct RoomTable {
     /// Default 2h.
     #[serde(default, deserialize_with = "duration")]
     pub session_cap: Option<Duration>,
+    /// Most requests of one session at once. Default 32; 0 sets no bound.
+    pub max_parallel: Option<u32>,
     /// Default 45s.
     #[serde(default, deserialize_with = "duration")]
     pub absent_after: Option<Duration>,
@@ -64,8 +69,17 @@ pub struct RoomTable {
     /// Default 10s.
     #[serde(default, deserialize_with = "duration")]
     pub settle: Option<Duration>,
+    /// RFC 3339. From then on visitors may come and wait for the opening. Default: nobody before the opening.
+    pub prequeue_at: Option<String>,
     /// RFC 3339. Default: open at once.
     pub opens_at: Option<String>,
+    /// RFC 3339. Default: when the operator says so.
+    pub closes_at: Option<String>,
+    /// `fifo` or `lottery`: how whoever came in the pre-queue is ordered. Default `fifo`.
+    pub method: Option<Method>,
+    /// The round of a randomness beacon, such as `drand quicknet round 12345678`, that decides the lottery. Default: the
+    /// digest of the roster does.
+    pub beacon: Option<String>,
     /// 503, 429, 202 or 200. Default 503.
     pub queued_status: Option<u16>,
     /// Shown on the waiting page.

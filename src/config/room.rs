@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use http::{HeaderName, Method, Uri};
+use http::{HeaderName, Uri};
 use ipnet::IpNet;
 
 use super::{
+    adaptive::Adaptive,
     file::{BypassTable, RoomTable},
     problems::Problems,
 };
-use crate::queue::{Policy, RoomName};
+use crate::queue::{Method, Policy, RoomName, Schedule};
 
 /// One waiting room.
 #[derive(Debug, Clone)]
@@ -24,12 +25,14 @@ pub struct RoomConfig {
     pub origin: Uri,
     /// How it admits.
     pub policy: Policy,
+    /// How the rate follows the shop; it stays as configured when `None`.
+    pub adaptive: Option<Adaptive>,
     /// A session is never renewed beyond this long after it began.
     pub session_cap: Duration,
+    /// Most requests of one session under way at once on one node, upgraded connections included; 0 sets no bound.
+    pub max_parallel: u32,
     /// How long a queue token is good for.
     pub queue_token_ttl: Duration,
-    /// After the store lost its history, nobody is called for this long, so that places and sessions register.
-    pub settle: Duration,
     /// Status of the queued response: 503, 429, 202 or 200.
     pub queued_status: u16,
     /// Requests that go to the origin uncounted.
@@ -38,6 +41,9 @@ pub struct RoomConfig {
     pub message: Option<String>,
     /// Title on the waiting page.
     pub title: String,
+    /// The round of a randomness beacon, named before the draw, whose output becomes the draw's public value; the roster's
+    /// digest does when `None`.
+    pub beacon: Option<String>,
     /// Domain of the cookies; host-only when `None`.
     pub cookie_domain: Option<String>,
 }
@@ -46,7 +52,7 @@ pub struct RoomConfig {
 #[derive(Debug, Clone, Default)]
 pub struct BypassRule {
     /// Methods; empty matches any.
-    pub methods: Vec<Method>,
+    pub methods: Vec<http::Method>,
     /// Prefix of the normalised path, matched at a segment boundary; `None` matches any.
     pub path_prefix: Option<String>,
     /// A header with exactly this value; `None` matches any.
@@ -58,7 +64,7 @@ pub struct BypassRule {
 impl RoomConfig {
     /// Checks one table of the file. What is wrong is noted in `problems`.
     pub fn check(table: RoomTable, problems: &mut Problems) -> Option<Self> {
-        let name = table.name.unwrap_or_else(|| "main".to_owned());
+        let name = table.name.clone().unwrap_or_else(|| "main".to_owned());
         let field = |field: &str| format!("room {name}: {field}");
         let room_name = problems.take("rooms", name.parse::<RoomName>());
         problems
@@ -69,21 +75,22 @@ impl RoomConfig {
             problems.add(field("origin is missing: where is the shop? Such as origin = \"http://127.0.0.1:3000\", or --origin http://127.0.0.1:3000"));
             None
         };
-        let opens_at_ms = table.opens_at.and_then(|text| problems.take(&field("opens_at"), parse_instant(&text)));
         let queued_status = table.queued_status.unwrap_or(503);
         problems.check(matches!(queued_status, 503 | 429 | 202 | 200), || {
             field(&format!("queued_status {queued_status}: use 503, 429, 202 or 200"))
         });
         let rate = table.rate.unwrap_or(20.0);
+        let adaptive = table.adaptive.map(|adaptive| Adaptive::check(adaptive, rate, &field, problems));
         let policy = Policy {
             capacity: table.capacity.unwrap_or(200),
             rate,
-            burst: table.burst.unwrap_or_else(|| default_burst(rate)),
+            burst: table.burst.unwrap_or_else(|| default_burst(adaptive.map_or(rate, |adaptive| adaptive.max_rate))),
             claim_window: table.claim_window.unwrap_or(Duration::from_secs(90)),
             session_ttl: table.session_ttl.unwrap_or(Duration::from_mins(10)),
             absent_after: table.absent_after.unwrap_or(Duration::from_secs(45)),
             grace: table.grace.unwrap_or(Duration::from_mins(5)),
-            opens_at_ms,
+            settle: table.settle.unwrap_or(Duration::from_secs(10)),
+            schedule: schedule(&table, &field, problems),
         };
         let session_cap = table.session_cap.unwrap_or(Duration::from_hours(2));
         check_policy(&policy, session_cap, &field, problems);
@@ -104,19 +111,29 @@ impl RoomConfig {
             });
         }
         let queue_token_ttl = table.queue_token_ttl.unwrap_or(Duration::from_hours(24));
+        let prequeue_ms = policy.schedule.prequeue_at_ms.zip(policy.schedule.opens_at_ms);
+        let prequeue = prequeue_ms.map(|(from, to)| Duration::from_millis(to.saturating_sub(from)));
+        problems.check(prequeue.is_none_or(|prequeue| queue_token_ttl >= prequeue.saturating_add(policy.grace)), || {
+            field("queue_token_ttl is shorter than the pre-queue and grace, so that who comes first would lose their place")
+        });
         problems.check(queue_token_ttl >= policy.grace, || {
             field("queue_token_ttl is shorter than grace, so that visitors who are there lose their place")
         });
-        let settle = table.settle.unwrap_or(Duration::from_secs(10));
         let durations = [
             ("queue_token_ttl", queue_token_ttl),
             ("session_cap", session_cap),
-            ("settle", settle),
+            ("settle", policy.settle),
             ("grace", policy.grace),
         ];
         for (name, duration) in durations {
             problems.check(duration <= LONGEST, || field(&format!("{name} is longer than a year")));
         }
+        let max_parallel = table.max_parallel.unwrap_or(MAX_PARALLEL);
+        problems.check(max_parallel == 0 || (2..=10_000).contains(&max_parallel), || {
+            field(&format!(
+                "max_parallel {max_parallel}: use 2 to 10000 (a browser sends 6 requests at once, and more), or 0 for no bound"
+            ))
+        });
         let bypass = table.bypass.into_iter().filter_map(|rule| BypassRule::check(rule, &field, problems)).collect();
         Some(Self {
             name: room_name?,
@@ -124,12 +141,14 @@ impl RoomConfig {
             paths,
             origin: origin?,
             policy,
+            adaptive,
             session_cap,
+            max_parallel,
             queue_token_ttl,
-            settle,
             queued_status,
             bypass,
             message: table.message,
+            beacon: table.beacon,
             title: table.title.unwrap_or_else(|| "You are in line".to_owned()),
             cookie_domain: table.cookie_domain,
         })
@@ -166,12 +185,44 @@ impl BypassRule {
     }
 }
 
+/// When what happens by itself.
+fn schedule(table: &RoomTable, field: &dyn Fn(&str) -> String, problems: &mut Problems) -> Schedule {
+    let mut time = |name: &str, text: &Option<String>| {
+        text.as_deref().and_then(|text| problems.take(&field(name), parse_instant(text)))
+    };
+    let prequeue_at_ms = time("prequeue_at", &table.prequeue_at);
+    let opens_at_ms = time("opens_at", &table.opens_at);
+    let closes_at_ms = time("closes_at", &table.closes_at);
+    let method = table.method.unwrap_or_default();
+    let are_in_order = |earlier: Option<u64>, later: Option<u64>| match (earlier, later) {
+        (Some(earlier), Some(later)) => earlier < later,
+        _ => true,
+    };
+    problems.check(table.prequeue_at.is_none() || table.opens_at.is_some(), || {
+        field("prequeue_at without opens_at: say when the pre-queue ends")
+    });
+    problems.check(method == Method::Fifo || table.prequeue_at.is_some(), || {
+        field("method = \"lottery\" needs prequeue_at and opens_at: whoever comes between them takes part in the draw")
+    });
+    problems.check(are_in_order(prequeue_at_ms, opens_at_ms), || field("prequeue_at is not before opens_at"));
+    problems.check(are_in_order(opens_at_ms, closes_at_ms), || field("closes_at is not after opens_at"));
+    let is_named = |beacon: &String| (1..=256).contains(&beacon.len()) && !beacon.contains(char::is_control);
+    problems.check(table.beacon.as_ref().is_none_or(is_named), || {
+        field("beacon: name the round in 1 to 256 characters, such as \"drand quicknet round 12345678\"")
+    });
+    problems.check(table.beacon.is_none() || method == Method::Lottery, || field("beacon is for method = \"lottery\""));
+    Schedule { prequeue_at_ms, opens_at_ms, closes_at_ms, method }
+}
+
 /// A quarter of a second's worth: enough for nodes that call ten times a second to use the whole rate.
 pub fn default_burst(rate: f64) -> u32 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to what fits")]
     let burst = (rate / 4.0).ceil().clamp(1.0, f64::from(u32::MAX)) as u32;
     burst
 }
+
+/// [`RoomConfig::max_parallel`] unless set: what one person's tabs need, and too little for a crowd.
+pub const MAX_PARALLEL: u32 = 32;
 
 /// Nothing of a sale lasts longer.
 const LONGEST: Duration = Duration::from_hours(366 * 24);
@@ -237,3 +288,6 @@ fn parse_instant(text: &str) -> Result<u64, String> {
         text.parse().map_err(|error| format!("{text:?} is not a time such as 2030-05-01T10:00:00+02:00: {error}"))?;
     u64::try_from(instant.as_millisecond()).map_err(|_| format!("{text:?} is before 1970"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -135,9 +135,12 @@ mod tests {
             queued_status = 500
             opens_at = "soon"
             claim_window = "0s"
+            max_parallel = 1
             "#,
         );
-        for word in ["Main Hall", "ftp://shop", "capacity", "rate", "queued_status", "soon", "claim_window"] {
+        for word in
+            ["Main Hall", "ftp://shop", "capacity", "rate", "queued_status", "soon", "claim_window", "max_parallel"]
+        {
             assert!(said.contains(word), "{word} is missing from: {said}");
         }
     }
@@ -164,6 +167,14 @@ mod tests {
             r#"cookie_domain = """#,
             r#"queue_token_ttl = "0s""#,
             r#"settle = "500y""#,
+            "rate = 20.0\nadaptive = { min_rate = 0 }",
+            "rate = 20.0\nadaptive = { min_rate = 21 }",
+            "rate = 20.0\nadaptive = { max_rate = 19 }",
+            "adaptive = { max_rate = nan }",
+            "adaptive = { max_error_ratio = 0.0 }",
+            "adaptive = { max_error_ratio = 5 }",
+            "adaptive = { target_p95_ms = 0 }",
+            "adaptive = { target = 5 }",
             "[[rooms.bypass]]\npath_prefix = \"/\"",
             "[[rooms.bypass]]\npath_prefix = \"/a/../b\"",
         ] {
@@ -177,10 +188,29 @@ mod tests {
             r#"hosts = ["shop.test", "127.0.0.1", "[::1]"]"#,
             r#"paths = ["/", "/shop/", "/caf%C3%A9"]"#,
             r#"cookie_domain = ".shop.test""#,
+            "adaptive = {}",
+            "rate = 0.5\nadaptive = {}",
+            "adaptive = { target_p95_ms = 800, max_error_ratio = 0.05, min_rate = 1, max_rate = 50 }",
             "[[rooms.bypass]]\npath_prefix = \"/\"\nmethods = [\"POST\"]",
         ] {
             assert_eq!(problems(&format!("[[rooms]]\norigin = \"http://[::1]:1\"\n{line}\n")), "no problem");
         }
+    }
+
+    #[test]
+    fn an_adaptive_room_says_all_that_is_wrong_and_bursts_by_its_highest_rate() {
+        let said = problems(
+            "[[rooms]]\norigin = \"http://127.0.0.1:1\"\nrate = 20.0\n\
+             adaptive = { target_p95_ms = 99999, max_error_ratio = 2, min_rate = -1, max_rate = 1 }\n",
+        );
+        for word in ["target_p95_ms", "max_error_ratio", "min_rate", "max_rate"] {
+            assert!(said.contains(word), "{word} is missing from: {said}");
+        }
+        let file = ConfigFile::parse(
+            "[[rooms]]\norigin = \"http://127.0.0.1:1\"\nrate = 20.0\nadaptive = { max_rate = 50 }\n",
+        );
+        let config = ServeConfig::build(file.unwrap(), Overrides::default()).unwrap();
+        assert_eq!(config.rooms[0].policy.burst, 13);
     }
 
     #[test]

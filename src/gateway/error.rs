@@ -32,6 +32,9 @@ pub enum GatewayError {
     /// Too much is going on already; worth another try soon.
     #[error("there is too much to do at once")]
     Busy,
+    /// The session has as many requests under way as the room's `max_parallel` lets it have.
+    #[error("too many requests of one visit are under way at once")]
+    TooParallel,
     /// The origin takes no connection.
     #[error("the shop cannot be reached")]
     OriginUnreachable,
@@ -58,6 +61,7 @@ impl GatewayError {
             Self::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::MethodRefused => StatusCode::NOT_IMPLEMENTED,
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::TooParallel => StatusCode::TOO_MANY_REQUESTS,
             Self::OriginUnreachable | Self::OriginInvalid | Self::UnknownOrigin => StatusCode::BAD_GATEWAY,
             Self::OriginTimeout => StatusCode::GATEWAY_TIMEOUT,
         }
@@ -75,6 +79,7 @@ impl GatewayError {
             Self::HeadTooLarge => "head_too_large",
             Self::MethodRefused => "method_refused",
             Self::Busy => "busy",
+            Self::TooParallel => "too_parallel",
             Self::OriginUnreachable => "origin_unreachable",
             Self::OriginInvalid => "origin_invalid",
             Self::OriginTimeout => "origin_timeout",
@@ -91,6 +96,7 @@ impl GatewayError {
             Self::BodyTooLarge => "That is too much at once",
             Self::HeadTooLarge => "Your browser sends too much",
             Self::Busy => "The shop is very busy",
+            Self::TooParallel => "Too much at once from one visit",
             Self::OriginUnreachable | Self::OriginInvalid => "The shop does not answer",
             Self::OriginTimeout => "The shop takes too long",
             Self::UnknownOrigin => "This site is not set up yet",
@@ -108,8 +114,26 @@ impl GatewayError {
             Self::Busy | Self::OriginUnreachable | Self::OriginInvalid | Self::OriginTimeout => {
                 "Try again in a moment. Your place and your session are kept."
             }
+            Self::TooParallel => {
+                "Wait for a page to load before you open the next. A visit is for one person: those you share it with \
+                 take its place from you."
+            }
             Self::UnknownOrigin => "Tell the operator of this site.",
         }
+    }
+
+    /// After how many seconds another try may succeed (`Retry-After`).
+    pub const fn retry_after(self) -> Option<u16> {
+        match self {
+            Self::Busy => Some(5),
+            Self::TooParallel => Some(2),
+            _ => None,
+        }
+    }
+
+    /// Whether it tells that the origin is not well: it failed, or has had as much as may wait for it for too long.
+    pub const fn is_of_origin(self) -> bool {
+        matches!(self, Self::Busy | Self::OriginUnreachable | Self::OriginInvalid | Self::OriginTimeout)
     }
 
     /// Whether the rest of the request may still be on its way, so that the connection cannot be used again.

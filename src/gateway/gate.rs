@@ -11,7 +11,10 @@ pub mod intent;
 pub mod path;
 pub mod routes;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use http::{HeaderValue, Method, request, response};
 
@@ -20,9 +23,14 @@ use self::{
     intent::{Intent, Reach},
     path::Path,
 };
-use super::{Gatekeeper, GatewayError, Passage, Peer, Route, Verdict, cookies, identity, identity::Identity, queued};
+use super::{
+    Gatekeeper, GatewayError, Passage, Peer, Route, Verdict, cookies, identity,
+    identity::Identity,
+    parallel::{Parallel, Share},
+    queued,
+};
 use crate::{
-    admission::{LiveRoom, Rooms, Standing, sessions::Renewal},
+    admission::{LiveRoom, Rooms, Standing, sessions::Renewal, signals::Exchange},
     tokens::Claims,
 };
 
@@ -31,6 +39,7 @@ use crate::{
 pub struct Gate {
     rooms: Rooms,
     prefix: String,
+    parallel: Parallel,
 }
 
 /// What the gate remembers of a request while the origin answers it.
@@ -39,22 +48,31 @@ pub struct Memo {
     room: Arc<LiveRoom>,
     session: Option<Claims>,
     peer: Peer,
+    /// Measures an admitted visitor's request. What comes past the room is not measured: anybody could send it, and how
+    /// fast assets are served says little.
+    exchange: Option<Exchange>,
 }
 
 impl Gate {
     /// A gate before `rooms`; `prefix` is where the visitor endpoints live, such as `/__room`.
     pub fn new(rooms: Rooms, prefix: &str) -> Self {
-        Self { rooms, prefix: prefix.to_owned() }
+        Self { rooms, prefix: prefix.to_owned(), parallel: Parallel::default() }
     }
 
     async fn admit(&self, room: Arc<LiveRoom>, head: &request::Parts, path: &Path, peer: Peer) -> Verdict<Memo> {
         let Identity { session, queue, is_bearer_ours } = identity::identify(&room, &head.headers);
-        if let Some(held) = session
-            && let Some(session) = room.touch(held.clone()).await
-        {
-            let renewed = (session != held).then(|| cookies::session(&room, &session, peer)).flatten();
-            let cookies = renewed.into_iter().collect();
-            return forward(room, Some(session), is_bearer_ours, cookies, peer);
+        let most = room.config().max_parallel;
+        if let Some(held) = session {
+            // Before the renewal, whose cookie a refusal would lose.
+            let share = match self.parallel.enter(held.sub, most).await {
+                Ok(share) => share,
+                Err(error) => return Verdict::Refuse(error),
+            };
+            if let Some(session) = room.touch(held.clone()).await {
+                let renewed = (session != held).then(|| cookies::session(&room, &session, peer)).flatten();
+                let cookies = renewed.into_iter().collect();
+                return admitted(room, session, is_bearer_ours, cookies, share, peer);
+            }
         }
         let intent = Intent::of(head, path);
         let turn = match intent.reach {
@@ -63,8 +81,15 @@ impl Gate {
             Reach::Join { may_enter } => room.come(queue, may_enter).await,
         };
         if let Standing::Admitted(session) = &turn.standing {
-            let cookies = cookies::of_turn(&room, &turn, peer);
-            return forward(room, Some((**session).clone()), is_bearer_ours, cookies, peer);
+            let session = (**session).clone();
+            // A refusal loses no session: the queue token, or whoever was first, still has it.
+            return match self.parallel.enter(session.sub, most).await {
+                Ok(share) => {
+                    let cookies = cookies::of_turn(&room, &turn, peer);
+                    admitted(room, session, is_bearer_ours, cookies, share, peer)
+                }
+                Err(error) => Verdict::Refuse(error),
+            };
         }
         let asked = queued::Asked {
             format: intent.format,
@@ -91,14 +116,20 @@ impl Gatekeeper for Gate {
         if !found.is_guarded || routes::is_bypassed(room.config(), head, &path, peer) {
             // Uncounted, but a session that is there is told to the origin, and what it says about it is acted on.
             let Identity { session, is_bearer_ours, .. } = identity::identify(&room, &head.headers);
-            return forward(room, session, is_bearer_ours, Vec::new(), peer);
+            return Verdict::Forward(passage(room, session, is_bearer_ours, Vec::new(), None, peer));
         }
         self.admit(room, head, &path, peer).await
     }
 
     async fn after_origin(&self, passage: &mut Passage<Memo>, head: &mut response::Parts) {
         let commands = Commands::take(&mut head.headers);
-        let Memo { room, session, peer } = &mut passage.memo;
+        let Memo { room, session, peer, exchange } = &mut passage.memo;
+        if let Some(exchange) = exchange.take() {
+            exchange.answered(head.status, Instant::now());
+        }
+        if let Some(more) = commands.can_take {
+            room.can_take(more);
+        }
         if commands.is_sold_out {
             room.sold_out();
         }
@@ -115,15 +146,38 @@ impl Gatekeeper for Gate {
             *session = pinned;
         }
     }
+
+    fn origin_failed(&self, passage: &mut Passage<Memo>, error: GatewayError) {
+        if let Some(exchange) = passage.memo.exchange.take()
+            && error.is_of_origin()
+        {
+            exchange.failed();
+        }
+    }
 }
 
-fn forward(
+fn admitted(
+    room: Arc<LiveRoom>,
+    session: Claims,
+    drop_authorization: bool,
+    set_cookies: Vec<HeaderValue>,
+    share: Option<Share>,
+    peer: Peer,
+) -> Verdict<Memo> {
+    let exchange = room.start_exchange();
+    let mut passage = passage(room, Some(session), drop_authorization, set_cookies, share, peer);
+    passage.memo.exchange = Some(exchange);
+    Verdict::Forward(passage)
+}
+
+fn passage(
     room: Arc<LiveRoom>,
     session: Option<Claims>,
     drop_authorization: bool,
     set_cookies: Vec<HeaderValue>,
+    share: Option<Share>,
     peer: Peer,
-) -> Verdict<Memo> {
+) -> Passage<Memo> {
     let route = Route {
         origin: room.config().origin.clone(),
         room: room.name().clone(),
@@ -131,5 +185,5 @@ fn forward(
         session_expires: session.as_ref().map(|session| session.exp),
         drop_authorization,
     };
-    Verdict::Forward(Passage { route, set_cookies, memo: Memo { room, session, peer } })
+    Passage { route, set_cookies, share, memo: Memo { room, session, peer, exchange: None } }
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use http::{HeaderValue, Response, Uri, request, response};
 
-use super::{Body, GatewayError};
+use super::{Body, GatewayError, parallel::Share};
 use crate::queue::{RoomName, VisitorId};
 
 /// The other end of the visitor's connection. Also put into the extensions of requests to the room's endpoints.
@@ -43,6 +43,9 @@ pub trait Gatekeeper: Send + Sync + 'static {
         passage: &mut Passage<Self::Memo>,
         head: &mut response::Parts,
     ) -> impl Future<Output = ()> + Send;
+
+    /// Hears that a request it let pass got no answer from the origin.
+    fn origin_failed(&self, _passage: &mut Passage<Self::Memo>, _error: GatewayError) {}
 }
 
 /// What becomes of a request.
@@ -64,6 +67,9 @@ pub struct Passage<M> {
     /// Complete `Set-Cookie` values that the stack appends to whatever answer the visitor gets, errors included: a
     /// session claimed by this request must not be lost because the origin was down.
     pub set_cookies: Vec<HeaderValue>,
+    /// The request's place among the parallel ones of its session, which the stack holds until the answer or the tunnel
+    /// has ended; `None` where nothing is counted.
+    pub share: Option<Share>,
     /// The gatekeeper's own.
     pub memo: M,
 }

@@ -16,7 +16,7 @@ use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{BoxError, GatewayError, connection::Connection, hop_by_hop, idle::Idle};
+use super::{BoxError, GatewayError, connection::Connection, hop_by_hop, idle::Idle, parallel::Share};
 
 /// Makes an origin's head fit to be sent on.
 pub(super) fn clean(head: &mut response::Parts, origin: &Uri) {
@@ -65,14 +65,14 @@ fn after_authority(link: &[u8]) -> Option<&[u8]> {
     rest.get(end..)
 }
 
-/// The origin's body. Holds the permit of its request to the very end, and never ends quietly when cut short.
+/// The origin's body. Holds the permits of its request to the very end, and never ends quietly when cut short.
 #[derive(Debug)]
 pub(super) struct OriginBody {
     inner: Incoming,
     idle: Idle,
     /// Set when the client could not tell a cut from the end.
     reset_when_cut: Option<Arc<Connection>>,
-    _permit: OwnedSemaphorePermit,
+    _permits: (OwnedSemaphorePermit, Option<Share>),
 }
 
 impl OriginBody {
@@ -80,9 +80,9 @@ impl OriginBody {
         inner: Incoming,
         idle: Idle,
         reset_when_cut: Option<Arc<Connection>>,
-        permit: OwnedSemaphorePermit,
+        permits: (OwnedSemaphorePermit, Option<Share>),
     ) -> Self {
-        Self { inner, idle, reset_when_cut, _permit: permit }
+        Self { inner, idle, reset_when_cut, _permits: permits }
     }
 
     fn cut(&self, error: GatewayError) -> BoxError {

@@ -26,6 +26,7 @@ use super::{
     forward_headers, hop_by_hop,
     idle::Idle,
     origin_answer::{self, OriginBody},
+    parallel::Share,
     request_body::{RequestBody, Upload},
     tunnel::Tunnel,
     upstream::{self, OriginResponse, Upstream},
@@ -78,11 +79,12 @@ impl Proxy {
     }
 
     /// Sends one request to its origin. Resolves with the head of the answer; both bodies stream meanwhile and after.
-    /// Dropping the future or the answer ends the request at the origin.
+    /// Dropping the future or the answer ends the request at the origin. `share` is held as long as the request lasts.
     pub(super) async fn forward(
         &self,
         request: Request<Incoming>,
         context: ForwardContext<'_>,
+        share: Option<Share>,
     ) -> Result<Response<Body>, GatewayError> {
         let authority = context.route.origin.authority().ok_or(GatewayError::UnknownOrigin)?;
         let upstream = self.origins.get(authority).ok_or(GatewayError::UnknownOrigin)?;
@@ -100,7 +102,7 @@ impl Proxy {
             let origin = answer.extensions_mut().remove::<OnUpgrade>();
             let (Some(wanted), Some(origin)) = (wanted, origin) else { return Err(GatewayError::OriginInvalid) };
             let (head, _) = answer.into_parts();
-            return Ok(self.switch(head, wanted, origin, context));
+            return Ok(self.switch(head, wanted, origin, context, share));
         }
         let (mut head, body) = answer.into_parts();
         origin_answer::clean(&mut head, &context.route.origin);
@@ -110,7 +112,7 @@ impl Proxy {
         }
         let ends_with_connection = client_version == Version::HTTP_10 && !head.headers.contains_key(CONTENT_LENGTH);
         let reset_when_cut = ends_with_connection.then(|| Arc::clone(context.connection));
-        let body = OriginBody::new(body, Idle::new(self.limits.deadlines.body_idle), reset_when_cut, permit);
+        let body = OriginBody::new(body, Idle::new(self.limits.deadlines.body_idle), reset_when_cut, (permit, share));
         Ok(Response::from_parts(head, body::streamed(body)))
     }
 
@@ -181,6 +183,7 @@ impl Proxy {
         wanted: Wanted,
         origin: OnUpgrade,
         context: ForwardContext<'_>,
+        share: Option<Share>,
     ) -> Response<Body> {
         let protocol = head.headers.remove(http::header::UPGRADE).unwrap_or(wanted.protocol);
         origin_answer::clean(&mut head, &context.route.origin);
@@ -189,7 +192,7 @@ impl Proxy {
             visitor: wanted.visitor,
             origin,
             connection: Arc::clone(context.connection),
-            permit: wanted.permit,
+            permits: (wanted.permit, share),
             idle: self.limits.deadlines.tunnel_idle,
             life: self.limits.deadlines.tunnel_life.min(left_of_session(context.route)),
         };

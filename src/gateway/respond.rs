@@ -57,8 +57,8 @@ pub(super) fn refuse(error: GatewayError, asked: &Asked) -> Response<Body> {
     if let Some(csp) = csp.and_then(|csp| HeaderValue::from_str(&csp).ok()) {
         headers.insert("content-security-policy", csp);
     }
-    if error == GatewayError::Busy {
-        headers.insert(RETRY_AFTER, HeaderValue::from_static("5"));
+    if let Some(seconds) = error.retry_after() {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
     if asked.http1 && error.leaves_request_unread() {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));

@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-use super::connection::Connection;
+use super::{connection::Connection, parallel::Share};
 
 /// A tunnel about to open.
 #[derive(Debug)]
@@ -27,7 +27,8 @@ pub(super) struct Tunnel {
     pub(super) visitor: OnUpgrade,
     pub(super) origin: OnUpgrade,
     pub(super) connection: Arc<Connection>,
-    pub(super) permit: OwnedSemaphorePermit,
+    /// Held to its end.
+    pub(super) permits: (OwnedSemaphorePermit, Option<Share>),
     /// Closed when no byte went either way for this long.
     pub(super) idle: Duration,
     /// Closed after this long in any case.
@@ -51,7 +52,7 @@ impl Tunnel {
     }
 
     async fn relay(self) {
-        let _permit = self.permit;
+        let _permits = self.permits;
         let both = async { tokio::try_join!(self.visitor, self.origin) };
         let Ok(Ok((visitor, origin))) = timeout(self.idle, both).await else { return };
         let talk = Arc::new(Talk { began: Instant::now(), last_ms: AtomicU64::new(0) });

@@ -74,9 +74,14 @@ struct View<'a> {
 
 impl<'a> View<'a> {
     fn of(page: &'a WaitingPage<'a>) -> Self {
-        let state = if STATES.contains(&page.state) { page.state } else { "waiting" };
+        let state = match page.state {
+            // Whoever has a place before the opening does not draw.
+            "prequeue" if page.position.is_some() => "early",
+            state if STATES.contains(&state) => state,
+            _ => "waiting",
+        };
         let to = text::same_site(page.to);
-        let in_line = matches!(state, "waiting" | "paused" | "prequeue");
+        let in_line = matches!(state, "waiting" | "paused" | "prequeue" | "early");
         Self {
             page,
             state,
@@ -91,7 +96,7 @@ impl<'a> View<'a> {
             ahead: page.ahead.filter(|_| in_line).map(text::grouped),
             line: page.line.filter(|_| in_line).map(text::grouped),
             wait: page.eta.map(text::wait),
-            opens: page.opens_at_ms.filter(|_| state == "scheduled").and_then(text::utc),
+            opens: page.opens_at_ms.filter(|_| matches!(state, "scheduled" | "prequeue" | "early")).and_then(text::utc),
             status: text::json_for_script(page.status_json),
         }
     }
@@ -132,6 +137,7 @@ const fn close(shown: bool) -> &'static str {
 fn heading(state: &str) -> &'static str {
     match state {
         "paused" => "The line is paused",
+        "early" => "You are in line, and it moves when the sale opens",
         "prequeue" => "You are in. The order is drawn when the sale opens",
         "scheduled" => "The sale has not opened yet",
         "sold_out" => "Everything is sold",

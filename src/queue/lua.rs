@@ -17,14 +17,20 @@ macro_rules! script {
     }};
 }
 
-pub(super) static CONFIGURE: Script = script!("configure-5.lua");
-pub(super) static MODE: Script = script!("mode-5.lua");
-pub(super) static JOIN: Script = script!("join-5.lua", "");
-pub(super) static CALL: Script = script!("call-5.lua");
-pub(super) static CLAIM: Script = script!("claim-5.lua");
-pub(super) static RENEW: Script = script!("renew-5.lua");
-pub(super) static RELEASE: Script = script!("release-5.lua");
-pub(super) static LEAVE: Script = script!("leave-5.lua");
-pub(super) static SEEN: Script = script!("seen-5.lua");
-pub(super) static SWEEP: Script = script!("sweep-5.lua");
-pub(super) static SNAPSHOT: Script = script!("snapshot-5.lua");
+pub(super) static CONFIGURE: Script = script!("configure-7.lua");
+pub(super) static MODE: Script = script!("mode-6.lua");
+pub(super) static JOIN: Script = script!("join-7.lua", "");
+pub(super) static CALL: Script = script!("call-6.lua");
+pub(super) static CLAIM: Script = script!("claim-7.lua");
+pub(super) static RENEW: Script = script!("renew-6.lua");
+pub(super) static RELEASE: Script = script!("release-6.lua");
+pub(super) static LEAVE: Script = script!("leave-7.lua");
+pub(super) static SEEN: Script = script!("seen-7.lua");
+pub(super) static SWEEP: Script = script!("sweep-6.lua");
+pub(super) static SNAPSHOT: Script = script!("snapshot-7.lua");
+pub(super) static RESET: Script = script!("reset-8.lua");
+pub(super) static SEAL: Script = script!("seal-7.lua");
+pub(super) static ROSTER: Script = script!("roster-7.lua");
+pub(super) static DRAW: Script = script!("draw-7.lua");
+pub(super) static REPORT: Script = script!("report-8.lua");
+pub(super) static DECIDE: Script = script!("decide-5.lua");

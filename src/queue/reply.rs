@@ -1,6 +1,6 @@
 //! Reads what the queue's scripts reply.
 
-use super::{Mode, Place, Score};
+use super::{Mode, Place, Score, VisitorId};
 use crate::store::{Script, StoreError, Value};
 
 /// What every script replies while the room has no state.
@@ -27,6 +27,11 @@ impl Reply {
 
     fn unexpected(&self, what: &str) -> StoreError {
         StoreError::Script { script: self.script, message: format!("unexpected reply: {what}") }
+    }
+
+    /// Whether everything is read.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.len() == 0
     }
 
     /// The next value, a number that is not negative.
@@ -65,6 +70,15 @@ impl Reply {
         numbers.map_err(|_| self.unexpected("text that is not a list of numbers"))
     }
 
+    /// The next three values: what a draw published so far.
+    pub(super) fn facts(&mut self) -> Result<[Option<String>; 3], StoreError> {
+        let mut facts = [const { None }; 3];
+        for fact in &mut facts {
+            *fact = Some(self.text()?).filter(|text| !text.is_empty());
+        }
+        Ok(facts)
+    }
+
     /// The next value, a mode.
     pub(super) fn mode(&mut self) -> Result<Mode, StoreError> {
         let code = self.number()?;
@@ -81,8 +95,20 @@ impl Reply {
             2 => Ok(Place::Called { score, deadline_ms: second, wait_ms: third }),
             3 => Ok(Place::Inside { score, expires_ms: second, called_ms: third, admitted_ms, fresh: fresh == 1 }),
             4 => mode_of(first).map(Place::NotOpen).ok_or_else(|| self.unexpected("a mode nobody knows")),
+            5 => Ok(Place::Registered { arrival: score }),
             _ => Err(self.unexpected("a place nobody knows")),
         }
+    }
+
+    /// Everything left, visitors with a score each.
+    pub(super) fn visitors(mut self) -> Result<Vec<(VisitorId, Score)>, StoreError> {
+        let mut visitors = Vec::with_capacity(self.rest.len() / 2);
+        while self.rest.len() > 0 {
+            let visitor = self.text()?.parse().map_err(|_| self.unexpected("a visitor that is none"))?;
+            let score = self.text()?.parse().map_err(|_| self.unexpected("a score that is none"))?;
+            visitors.push((visitor, Score(score)));
+        }
+        Ok(visitors)
     }
 
     fn place_numbers(&mut self) -> Result<[u64; PLACE], StoreError> {
@@ -103,13 +129,14 @@ impl Reply {
 }
 
 fn mode_of(code: u64) -> Option<Mode> {
-    [Mode::Scheduled, Mode::Open, Mode::Paused, Mode::SoldOut, Mode::Closed].get(usize::try_from(code).ok()?).copied()
+    use Mode::{Closed, Drawing, Open, Paused, Prequeue, Scheduled, SoldOut};
+    [Scheduled, Open, Paused, SoldOut, Closed, Prequeue, Drawing].get(usize::try_from(code).ok()?).copied()
 }
 
-/// What `mode-5.lua` stores. Whether an open room is still scheduled is for the clock to say.
+/// What `mode-6.lua` stores. How far the schedule of an open room has come is for the clock to say.
 pub(super) fn stored_code(mode: Mode) -> u32 {
     match mode {
-        Mode::Scheduled | Mode::Open => 1,
+        Mode::Scheduled | Mode::Prequeue | Mode::Drawing | Mode::Open => 1,
         Mode::Paused => 2,
         Mode::SoldOut => 3,
         Mode::Closed => 4,

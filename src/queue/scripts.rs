@@ -2,14 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Arrival, Mode, Place, Policy, Proof, RoomName, Snapshot, VisitorId, keys, lua, reply};
+use super::{Arrival, Method, Mode, Past, Place, Policy, Proof, RoomName, Snapshot, VisitorId, keys, lua, reply};
 use crate::store::{Arg, Script, SharedEngine, StoreError, Value};
 
 /// How the error ends that says so of a room without state.
 const NOT_CONFIGURED: &str = "is not configured in the store (yet)";
 
 /// Most visitors in one run of a script, so that it holds the store up for about a millisecond.
-const BATCH: usize = 100;
+pub const BATCH: usize = 100;
 
 /// The line of one room. Cheap to clone.
 ///
@@ -49,13 +49,15 @@ impl Queue {
         Self { engine, room: room.clone(), keys: Arc::new(keys::of_room(room)) }
     }
 
-    /// Writes the policy. Creates the room's state when it is missing, in which case nobody is called or let straight in for `settle`
-    /// (so that places and sessions of a lost history can register first; zero when there can be none).
+    /// Writes the policy. Creates the room's state when it is missing, from what is known of its past; unless that is
+    /// blank, nobody is called or let straight in for [`Policy::settle`].
     ///
-    /// A rate that is negative or not finite lets nobody in. A lower capacity ejects nobody.
-    pub async fn configure(&self, policy: &Policy, settle: Duration) -> Result<(), StoreError> {
+    /// A rate that is negative or not finite lets nobody in. A lower capacity ejects nobody. The epoch only rises: a
+    /// state of an older one is a state from before a reset, and is given up.
+    pub async fn configure(&self, policy: &Policy, past: Past<'_>) -> Result<(), StoreError> {
         let rate = if policy.rate.is_finite() { policy.rate.max(0.0) } else { 0.0 };
-        let args = vec![
+        let schedule = &policy.schedule;
+        let mut args = vec![
             policy.capacity.into(),
             rate.to_string().into(),
             policy.burst.max(1).into(),
@@ -63,9 +65,13 @@ impl Queue {
             millis(policy.session_ttl),
             millis(policy.absent_after),
             millis(policy.grace),
-            policy.opens_at_ms.unwrap_or(0).into(),
-            millis(settle),
+            schedule.opens_at_ms.unwrap_or(0).into(),
+            millis(policy.settle),
+            schedule.prequeue_at_ms.unwrap_or(0).into(),
+            schedule.closes_at_ms.unwrap_or(0).into(),
+            u32::from(schedule.method == Method::Lottery).into(),
         ];
+        args.extend(past_args(policy, past));
         self.run(&lua::CONFIGURE, args).await.map(drop)
     }
 
@@ -127,7 +133,13 @@ impl Queue {
 
     /// Gives up place, call and session. Returns whether there was one.
     pub async fn leave(&self, visitor: VisitorId) -> Result<bool, StoreError> {
-        Ok(self.run(&lua::LEAVE, vec![visitor.to_string().into()]).await?.number()? == 1)
+        Ok(self.run(&lua::LEAVE, vec![visitor.to_string().into(), 0_u32.into()]).await?.number()? == 1)
+    }
+
+    /// Takes away place, call and session, also those that the store does not know (any more): every node learns it with
+    /// its next snapshot. Returns whether the store knew one.
+    pub async fn revoke(&self, visitor: VisitorId) -> Result<bool, StoreError> {
+        Ok(self.run(&lua::LEAVE, vec![visitor.to_string().into(), 1_u32.into()]).await?.number()? == 1)
     }
 
     /// Marks waiting visitors as present; restores proven places that a lost store forgot. One place per entry.
@@ -158,12 +170,18 @@ impl Queue {
         matches!(error, StoreError::Unavailable(message) if message.ends_with(NOT_CONFIGURED))
     }
 
-    /// The room as it stands.
-    pub async fn snapshot(&self) -> Result<Snapshot, StoreError> {
-        Snapshot::read(self.run(&lua::SNAPSHOT, Vec::new()).await?)
+    /// The room as it stands, with whoever was ended after [`Snapshot::ended_until`] of the last look, or 0.
+    pub async fn snapshot(&self, ended_until: u64) -> Result<Snapshot, StoreError> {
+        Snapshot::read(self.run(&lua::SNAPSHOT, vec![ended_until.into()]).await?, ended_until)
     }
 
-    async fn run(&self, script: &'static Script, args: Vec<Arg>) -> Result<reply::Reply, StoreError> {
+    /// Begins a new epoch after `epoch`: nobody waits, nobody is inside, no token of before counts. Returns the epoch that
+    /// holds now; a repeat changes nothing.
+    pub async fn reset(&self, epoch: u64) -> Result<u64, StoreError> {
+        self.run(&lua::RESET, vec![epoch.into()]).await?.number()
+    }
+
+    pub(super) async fn run(&self, script: &'static Script, args: Vec<Arg>) -> Result<reply::Reply, StoreError> {
         let keys = self.keys.get(..script.key_count().unwrap_or(0)).unwrap_or_default();
         let value: Value = self.engine.run(script, keys, args).await?;
         if value == reply::NOT_CONFIGURED {
@@ -175,6 +193,29 @@ impl Queue {
 
 fn millis(duration: Duration) -> Arg {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).into()
+}
+
+/// What a new state begins with.
+fn past_args(policy: &Policy, past: Past<'_>) -> [Arg; 7] {
+    let settle = match past {
+        Past::Blank => Duration::ZERO,
+        Past::Unknown | Past::Seen(_) => policy.settle,
+    };
+    let seen = match past {
+        Past::Seen(snapshot) => Some(snapshot),
+        Past::Blank | Past::Unknown => None,
+    };
+    let draw = seen.and_then(|snapshot| snapshot.draw.clone()).unwrap_or_default();
+    let fact = |fact: Option<String>| fact.unwrap_or_default().into();
+    [
+        seen.map_or(1, |snapshot| snapshot.epoch).into(),
+        millis(settle),
+        reply::stored_code(seen.map_or(Mode::Open, |snapshot| snapshot.mode)).into(),
+        u32::from(draw.is_done).into(),
+        fact(draw.commitment),
+        fact(draw.digest),
+        fact(draw.public),
+    ]
 }
 
 fn proof_args(proof: Option<Proof>) -> [Arg; 2] {

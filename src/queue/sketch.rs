@@ -86,7 +86,7 @@ mod tests {
 
     use super::{Part, RankSketch, Score};
 
-    /// Points as `snapshot-5.lua` chooses them.
+    /// Points as `snapshot-7.lua` chooses them.
     fn sketch(scores: &[u64], departed: usize) -> RankSketch {
         let exact = &scores[..scores.len().min(1000)];
         let mut step = 1;

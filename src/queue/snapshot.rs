@@ -1,6 +1,6 @@
 //! What a node knows of a room between two looks at the store.
 
-use super::{Mode, RankSketch, Score, reply::Reply};
+use super::{Mode, RankSketch, Score, VisitorId, reply::Reply};
 use crate::store::StoreError;
 
 /// A room at one instant.
@@ -18,6 +18,8 @@ pub struct Snapshot {
     pub mode: Mode,
     /// When it opens, if that is set.
     pub opens_at_ms: Option<u64>,
+    /// When it closes, if that is set.
+    pub closes_at_ms: Option<u64>,
     /// Most visitors inside, called ones counted.
     pub capacity: u32,
     /// Most admissions per second.
@@ -40,11 +42,35 @@ pub struct Snapshot {
     pub admitted_total: u64,
     /// Calls nobody answered, in this history.
     pub no_shows_total: u64,
+    /// The draw of whoever came before the opening; `None` for a room that has none.
+    pub draw: Option<Draw>,
+    /// Whose place or session somebody ended since the last look, and when, microseconds by the store's clock.
+    pub ended: Vec<(VisitorId, u64)>,
+    /// Up to where that is known, microseconds by the store's clock: the next look begins there.
+    pub ended_until: u64,
+}
+
+/// How far the draw is. The facts are published one after the other, and then stay.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Draw {
+    /// How many take part.
+    pub roster: u64,
+    /// Before anybody came: the SHA-256 of the seed, hex.
+    pub commitment: Option<String>,
+    /// When the pre-queue closed: the digest of the roster, hex.
+    pub digest: Option<String>,
+    /// Then: what nobody could know before.
+    pub public: Option<String>,
+    /// Whether everybody drew.
+    pub is_done: bool,
+    /// The arrival up to which they drew.
+    pub drawn_to: u64,
 }
 
 impl Snapshot {
-    pub(super) fn read(mut reply: Reply) -> Result<Self, StoreError> {
-        Ok(Self {
+    /// Reads the reply to a look that knew who was ended until then.
+    pub(super) fn read(mut reply: Reply, ended_until: u64) -> Result<Self, StoreError> {
+        let mut snapshot = Self {
             now_ms: reply.number()?,
             since_ms: reply.number()?,
             settle_until_ms: reply.number()?,
@@ -61,7 +87,35 @@ impl Snapshot {
             called_total: reply.number()?,
             admitted_total: reply.number()?,
             no_shows_total: reply.number()?,
+            closes_at_ms: Some(reply.number()?).filter(|&at| at > 0),
+            draw: Draw::read(&mut reply)?,
+            ended: ended(&reply.text()?),
+            ended_until,
             sketch: RankSketch::read(&mut reply)?,
-        })
+        };
+        if let Some(&(_, at)) = snapshot.ended.last() {
+            snapshot.ended_until = at;
+        }
+        Ok(snapshot)
     }
+}
+
+impl Draw {
+    fn read(reply: &mut Reply) -> Result<Option<Self>, StoreError> {
+        let has_one = reply.number()? == 1;
+        let (roster, is_done, drawn_to) = (reply.number()?, reply.number()? == 1, reply.number()?);
+        let [commitment, digest, public] = reply.facts()?;
+        Ok(has_one.then_some(Self { roster, commitment, digest, public, is_done, drawn_to }))
+    }
+}
+
+fn ended(text: &str) -> Vec<(VisitorId, u64)> {
+    let mut words = text.split_ascii_whitespace();
+    let mut ended = Vec::new();
+    while let (Some(visitor), Some(at)) = (words.next(), words.next()) {
+        if let (Ok(visitor), Ok(at)) = (visitor.parse(), at.parse()) {
+            ended.push((visitor, at));
+        }
+    }
+    ended
 }

@@ -5,6 +5,8 @@ use std::{fmt, str::FromStr, time::Duration};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
 
+use super::Snapshot;
+
 /// A visitor: 128 random bits, written as 22 characters of URL-safe base64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VisitorId([u8; 16]);
@@ -18,6 +20,11 @@ impl VisitorId {
     /// A new visitor.
     pub fn random() -> Self {
         Self(rand::random())
+    }
+
+    /// The 128 bits.
+    pub const fn bits(self) -> [u8; 16] {
+        self.0
     }
 
     /// A visitor with these bits, for tests and simulations that must be repeatable.
@@ -45,7 +52,7 @@ impl FromStr for VisitorId {
 }
 
 /// A visitor's order in the line: arrival in microseconds by the store's clock, strictly increasing, or a lottery
-/// draw. Below 2^53, so that Lua and Redis hold it exactly.
+/// draw, which is below 2^50 and so before every arrival. Below 2^53, so that Lua and Redis hold it exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Score(pub u64);
@@ -100,16 +107,58 @@ pub struct Policy {
     pub absent_after: Duration,
     /// A waiting visitor not seen for longer than this loses the place.
     pub grace: Duration,
-    /// When the sale opens, in milliseconds since the Unix epoch; `None` opens at once.
+    /// After the store lost its history, or may have, nobody is called for this long, so that places and sessions of
+    /// before register again.
+    pub settle: Duration,
+    /// When what happens by itself.
+    pub schedule: Schedule,
+}
+
+/// When a room opens and closes by itself. Times are milliseconds since the Unix epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Schedule {
+    /// From when on visitors may come and wait for the opening; `None`: not before it.
+    pub prequeue_at_ms: Option<u64>,
+    /// When the sale opens; `None` opens at once.
     pub opens_at_ms: Option<u64>,
+    /// When the room closes; `None`: when the operator says so.
+    pub closes_at_ms: Option<u64>,
+    /// How whoever came before the opening is ordered.
+    pub method: Method,
+}
+
+/// How whoever came before the opening is ordered. Whoever comes later follows in order of arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// By arrival.
+    #[default]
+    Fifo,
+    /// By a draw when it opens, the same chance for everybody who came in the pre-queue.
+    Lottery,
+}
+
+/// What is remembered of a room whose state the store does not have.
+#[derive(Debug, Clone, Copy)]
+pub enum Past<'a> {
+    /// There was none: no token can exist, so there is nothing to wait for.
+    Blank,
+    /// There may have been one, which nobody here remembers.
+    Unknown,
+    /// What this node saw last.
+    Seen(&'a Snapshot),
 }
 
 /// What a room is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Before [`Policy::opens_at_ms`]: nobody has a place yet.
+    /// Before the pre-queue or, without one, before the opening: nobody has a place yet.
     Scheduled,
+    /// Taking visitors before the opening.
+    Prequeue,
+    /// Open, but the draw of those who came before is not done yet: taking visitors behind them.
+    Drawing,
     /// Taking visitors and calling them.
     Open,
     /// Taking visitors, calling nobody.
@@ -174,6 +223,11 @@ pub enum Place {
         admitted_ms: u64,
         /// Whether this very call let them in, rather than a parallel or earlier one.
         fresh: bool,
+    },
+    /// In the roster of the draw.
+    Registered {
+        /// When they came, microseconds by the store's clock.
+        arrival: Score,
     },
     /// The room takes nobody now.
     NotOpen(Mode),

@@ -55,6 +55,16 @@ pub enum Arrivals {
     Ramp(Duration),
 }
 
+impl Arrivals {
+    /// The longest time between the first and the last.
+    pub(super) fn span(self) -> Duration {
+        match self {
+            Self::Burst => Duration::ZERO,
+            Self::Ramp(span) => span,
+        }
+    }
+}
+
 /// The shares of people who do not simply wait and buy; each 0 to 1, together at most 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mix {
@@ -148,14 +158,6 @@ impl Plan {
     /// A waiting-room endpoint.
     pub(super) fn endpoint(&self, name: &str) -> String {
         format!("{}/{}/{name}", self.prefix, self.room)
-    }
-
-    /// The longest time between the first and the last arrival.
-    pub(super) fn arrivals_span(&self) -> Duration {
-        match self.arrivals {
-            Arrivals::Burst => Duration::ZERO,
-            Arrivals::Ramp(span) => span,
-        }
     }
 }
 

@@ -48,7 +48,7 @@ impl Settings {
             url: plan.url.to_string(),
             users: plan.users,
             arrivals: if plan.arrivals == Arrivals::Burst { "burst" } else { "ramp" },
-            ramp_seconds: plan.arrivals_span().as_secs_f64(),
+            ramp_seconds: plan.arrivals.span().as_secs_f64(),
             seed: plan.seed,
             room: plan.room.clone(),
             event: plan.event.clone(),

@@ -47,7 +47,7 @@ pub struct Row {
 }
 
 impl Row {
-    fn new(guarantee: &'static str, what: &'static str, held: bool, detail: String) -> Self {
+    pub(super) fn new(guarantee: &'static str, what: &'static str, held: bool, detail: String) -> Self {
         let judgement = if held { Judgement::Held } else { Judgement::Broken };
         Self { guarantee, what, judgement, detail }
     }

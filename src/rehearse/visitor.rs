@@ -67,7 +67,7 @@ const MOST_PAGES: u32 = 10;
 pub(super) async fn play(world: Arc<World>, number: u32) -> Record {
     let mut dice = personality::dice(world.plan.seed, u64::from(number));
     let personality = Personality::draw(world.plan.mix, &mut dice);
-    let comes = world.start + between(&mut dice, Duration::ZERO, world.plan.arrivals_span());
+    let comes = world.start + between(&mut dice, Duration::ZERO, world.plan.arrivals.span());
     let person = Arc::new(Mutex::new(Person::new(&world.plan.room, personality)));
     let tab = Tab::new(Arc::clone(&world.target), Arc::clone(&world.tally), Arc::clone(&person));
     let served = CancellationToken::new();

@@ -32,6 +32,10 @@ pub struct Claims {
     pub exp: u64,
     /// `epoch`: the room's epoch when it was issued. Whoever knows the present epoch compares.
     pub epoch: u64,
+    /// `draw`: a receipt of the pre-queue. `score` is only when they came; what they draw takes its place.
+    pub draw: bool,
+    /// `arrival`: when someone who drew came, as in the roster. What is in `score` until they draw.
+    pub arrival: Option<Score>,
     /// `called_ms`: when the visitor was called, Unix milliseconds. Only in session tokens.
     pub called_ms: Option<u64>,
     /// `admitted_ms`: when the visitor was let in, Unix milliseconds. Only in session tokens.
@@ -48,6 +52,10 @@ struct Payload {
     iat: u64,
     exp: u64,
     epoch: u64,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    draw: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    arrival: Option<Score>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     called_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,6 +74,8 @@ impl Claims {
             iat: self.iat,
             exp: self.exp,
             epoch: self.epoch,
+            draw: self.draw,
+            arrival: self.arrival,
             called_ms: self.called_ms,
             admitted_ms: self.admitted_ms,
         };
@@ -83,6 +93,8 @@ impl Claims {
             iat: payload.iat,
             exp: payload.exp,
             epoch: payload.epoch,
+            draw: payload.draw,
+            arrival: payload.arrival,
             called_ms: payload.called_ms,
             admitted_ms: payload.admitted_ms,
         })

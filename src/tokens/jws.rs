@@ -39,6 +39,14 @@ impl SigningKey {
         &self.id
     }
 
+    /// A secret for another purpose. The prefix keeps it apart from signatures, which begin with base64.
+    pub(super) fn derive(&self, purpose: &str) -> [u8; 32] {
+        let tag = hmac::sign(&self.key, format!("stanchion derived: {purpose}").as_bytes());
+        let mut secret = [0; 32];
+        secret.copy_from_slice(tag.as_ref());
+        secret
+    }
+
     fn keyed(secret: &[u8]) -> Self {
         let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
         let fingerprint = hmac::sign(&key, b"stanchion key id");

@@ -45,6 +45,12 @@ impl Keyring {
         keys.all().map(|key| key.id().to_owned()).collect()
     }
 
+    /// Secrets derived from the live keys for this purpose, the minting key's first: every node with these keys derives the
+    /// same. Nothing of a key follows from one (HMAC is a pseudo-random function, RFC 2104).
+    pub fn derive(&self, purpose: &str) -> Vec<[u8; 32]> {
+        self.0.load().all().map(|key| key.derive(purpose)).collect()
+    }
+
     /// Signs `claims` with the current key.
     pub fn mint(&self, claims: &Claims) -> String {
         self.0.load().current.sign(&claims.to_json())

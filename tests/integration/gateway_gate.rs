@@ -2,8 +2,10 @@
 
 mod commands;
 mod outage;
+mod parallel;
 mod places;
 mod refusals;
+mod rollback;
 
 use std::{sync::Arc, time::Duration};
 

@@ -40,6 +40,7 @@ impl Gatekeeper for Everyone {
                 drop_authorization: false,
             },
             set_cookies: vec![HeaderValue::from_static("stanchion_s_main=new; Path=/")],
+            share: None,
             memo: "seen",
         })
     }

@@ -1,20 +1,28 @@
 //! One file per story. Each test stands alone: its own servers, its own ports, its own data.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::missing_panics_doc, missing_docs)]
 
+mod adaptive_room;
+mod admission_joins;
+mod admission_presence;
+mod admission_sessions;
 mod box_office_holds;
 mod box_office_http;
 mod box_office_orders;
 mod cli_errors;
 mod demo_sale;
+mod field_cases;
 mod gateway_gate;
 mod gateway_proxy;
 mod layout;
+mod lottery;
 mod lua_folder;
+mod many_nodes;
 mod pages_assets;
 mod payments_sandbox;
 mod queue_line;
 mod readme_commands;
 mod rehearse_play;
+mod rehearse_simulate;
 mod room_endpoints;
 mod store_contract;
 mod store_differential;

@@ -4,9 +4,12 @@
 mod calling;
 mod clocks;
 mod differential;
+mod draws;
+mod epochs;
 mod histories;
 mod losses;
 mod modes;
+mod pacing;
 mod places;
 mod positions;
 mod real_time;

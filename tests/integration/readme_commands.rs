@@ -33,7 +33,7 @@ fn every_command_of_the_readme_works() {
     let data = tempfile::tempdir().unwrap();
     let args = ["--opens-in", "1s", "--seats", "20", "--hold-for", "5s", "--admin-token", "TOKEN"];
     let demo = Demo::start(data.path(), &args);
-    for command in commands() {
+    for command in commands().into_iter().filter(|command| !is_of_the_lottery(command)) {
         let Some(args) = command.strip_prefix("cargo run --release -- ") else {
             curl(&demo, &command);
             continue;
@@ -42,6 +42,7 @@ fn every_command_of_the_readme_works() {
         match args[0] {
             // Started above, on free ports.
             "demo" => assert_eq!(args.len(), 1, "{command}"),
+            "rehearse" if args.contains(&"--simulate") => simulate(&args),
             "rehearse" => rehearse(&demo, &args),
             "serve" => serve(&args),
             "check-config" => {
@@ -50,6 +51,44 @@ fn every_command_of_the_readme_works() {
             }
             _ => panic!("the README has a command that this test does not know: {command}"),
         }
+    }
+}
+
+/// These need a room that has drawn.
+fn is_of_the_lottery(command: &str) -> bool {
+    ["draw.json", "roster.txt"].iter().any(|file| command.contains(file))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lottery_is_published_and_checked_as_the_readme_says() {
+    let data = tempfile::tempdir().unwrap();
+    let [public, private] = [(); 2].map(|()| format!("127.0.0.1:{}", free_port()));
+    let in_seconds = |seconds: i64| (jiff::Timestamp::now() + jiff::SignedDuration::from_secs(seconds)).to_string();
+    let config = data.path().join("stanchion.toml");
+    let (prequeue_at, opens_at) = (in_seconds(-1), in_seconds(3));
+    let table = format!(
+        "listen = {public:?}\nadmin = {private:?}\ndata = {:?}\n[[rooms]]\norigin = \"http://127.0.0.1:9\"\n\
+         method = \"lottery\"\nprequeue_at = {prequeue_at:?}\nopens_at = {opens_at:?}\n",
+        data.path().join("keys")
+    );
+    std::fs::write(&config, table).unwrap();
+    let environment = [("STANCHION_ADMIN_TOKEN", "TOKEN")];
+    let _gateway = Running::start(&["serve", "--config", config.to_str().unwrap()], &environment);
+    let up = async || tokio::net::TcpStream::connect(&public).await.ok();
+    eventually("the gateway to listen", up).await;
+    let mut ann = Browser::at(&format!("http://{public}"));
+    ann.open("/").await;
+    ann.until_json("/__room/main/draw.json", |draw| draw["seed"].is_string()).await;
+    for command in commands().into_iter().filter(|command| is_of_the_lottery(command)) {
+        let command = command
+            .replace("127.0.0.1:8080", &public)
+            .replace("127.0.0.1:9090", &private)
+            .replace("curl ", "curl --fail --silent --show-error ")
+            .replace("cargo run --release --", env!("CARGO_BIN_EXE_stanchion"));
+        let output = Command::new("sh").args(["-c", &command]).current_dir(data.path()).output().unwrap();
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(output.status.success(), "{command}: {said}");
+        assert!(!command.contains("verify-draw") || said.contains("drew."), "{command}: {said}");
     }
 }
 
@@ -76,6 +115,24 @@ fn rehearse(demo: &Demo, args: &[&str]) {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
     assert!(said.contains("G7"), "no verdict in: {said}");
+}
+
+/// A hundred people stand in for a million, and the limits shrink with them.
+fn simulate(args: &[&str]) {
+    let args: Vec<&str> = args
+        .iter()
+        .map(|&arg| match arg {
+            "1000000" => "100",
+            "2000" => "20",
+            "100" => "10",
+            other => other,
+        })
+        .chain(["--seats", "10", "--visit", "5s"])
+        .collect();
+    let output = stanchion(&args);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("bottleneck"), "no bottleneck in: {said}");
 }
 
 /// `serve` runs until stopped: it has worked when its log says that it listens.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     admission::view::tests::snapshot,
-    queue::{RoomName, Score, VisitorId},
+    queue::{RoomName, Schedule, Score, VisitorId},
     tokens::{Claims, TokenType},
 };
 
@@ -16,7 +16,8 @@ fn policy() -> Policy {
         session_ttl: Duration::from_mins(10),
         absent_after: Duration::from_mins(1),
         grace: Duration::from_mins(5),
-        opens_at_ms: None,
+        settle: Duration::from_secs(10),
+        schedule: Schedule::default(),
     }
 }
 
@@ -27,6 +28,7 @@ fn view(mode: Mode, called_per_second: f64) -> View {
         snapshot,
         asked_at_micros: NOW_MS * 1_000,
         flow: Flow { admitted: called_per_second, called: called_per_second },
+        draws: None,
     }
 }
 
@@ -40,6 +42,8 @@ fn holder(standing: Standing) -> Turn {
         iat: 1,
         exp: 2,
         epoch: 1,
+        draw: false,
+        arrival: None,
         called_ms: None,
         admitted_ms: None,
     };

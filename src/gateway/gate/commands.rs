@@ -16,6 +16,8 @@ pub struct Commands {
     pub pin_seconds: Option<u64>,
     /// `Stanchion-Sold-Out: 1`: nothing is left.
     pub is_sold_out: bool,
+    /// `Stanchion-Capacity`: it can take that many more visitors.
+    pub can_take: Option<u64>,
 }
 
 impl Commands {
@@ -25,11 +27,11 @@ impl Commands {
             let value = headers.remove(name)?;
             Some(value.to_str().ok()?.trim().to_owned())
         };
-        take(&CAPACITY);
         Self {
             is_release: take(&COMMAND).is_some_and(|command| command.eq_ignore_ascii_case("release")),
             pin_seconds: take(&PIN).and_then(|seconds| seconds.parse().ok()),
             is_sold_out: take(&SOLD_OUT).is_some_and(|value| value == "1"),
+            can_take: take(&CAPACITY).and_then(|more| more.parse().ok()),
         }
     }
 }
@@ -47,7 +49,8 @@ mod tests {
         headers.insert(&CAPACITY, "40".parse().unwrap());
         headers.insert("etag", "x".parse().unwrap());
         let read = Commands::take(&mut headers);
-        assert_eq!(read, Commands { is_release: true, pin_seconds: Some(600), is_sold_out: true });
+        let expected = Commands { is_release: true, pin_seconds: Some(600), is_sold_out: true, can_take: Some(40) };
+        assert_eq!(read, expected);
         assert_eq!(headers.len(), 1);
     }
 
@@ -57,6 +60,7 @@ mod tests {
         headers.insert(&COMMAND, "explode".parse().unwrap());
         headers.insert(&PIN, "-5".parse().unwrap());
         headers.insert(&SOLD_OUT, "0".parse().unwrap());
+        headers.insert(&CAPACITY, "-1".parse().unwrap());
         assert_eq!(Commands::take(&mut headers), Commands::default());
     }
 }

@@ -74,7 +74,7 @@ async fn a_store_that_lost_everything_gets_places_and_sessions_back_in_their_ord
     let engine = RedisEngine::connect(&redis.url()).await.unwrap();
     let house = House::on(Arc::new(engine), keyring(), |config| {
         config.policy.capacity = 1;
-        config.settle = std::time::Duration::from_secs(2);
+        config.policy.settle = std::time::Duration::from_secs(2);
     })
     .await;
     let (mut ann, mut ben, mut cat) = (house.browser(), house.browser(), house.browser());

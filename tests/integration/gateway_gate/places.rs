@@ -91,7 +91,7 @@ async fn a_place_given_up_by_absence_is_told_and_joined_anew_behind_the_others()
 async fn before_the_opening_everybody_waits_for_it_and_then_comes_in_by_polling() {
     on_both(async |engine| {
         let house = House::on(engine, keyring(), |config| {
-            config.policy.opens_at_ms = Some(now_ms() + 1_500);
+            config.policy.schedule.opens_at_ms = Some(now_ms() + 1_500);
             config.policy.capacity = 1;
         })
         .await;
@@ -119,7 +119,7 @@ async fn before_the_opening_everybody_waits_for_it_and_then_comes_in_by_polling(
 async fn a_tab_left_behind_at_the_opening_keeps_its_visitors_order() {
     on_both(async |engine| {
         let house = House::on(engine, keyring(), |config| {
-            config.policy.opens_at_ms = Some(now_ms() + 1_000);
+            config.policy.schedule.opens_at_ms = Some(now_ms() + 1_000);
             config.policy.capacity = 2;
         })
         .await;

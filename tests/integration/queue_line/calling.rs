@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stanchion::queue::{Arrival, Place, Policy};
+use stanchion::queue::{Arrival, Past, Place, Policy};
 
 use super::world::{World, is_called, is_inside, policy, score, visitor, visitors};
 
@@ -44,7 +44,7 @@ async fn a_claim_lets_in_once_and_tells_when(world: World) {
 
     // A policy that changes meanwhile changes neither what was promised nor what is told.
     let shorter = Policy { claim_window: Duration::from_secs(5), ..policy() };
-    world.queue.configure(&shorter, Duration::ZERO).await.unwrap();
+    world.queue.configure(&shorter, Past::Blank).await.unwrap();
     world.pass(Duration::from_secs(20)).await;
     let admitted_ms = world.now_ms();
     let expires_ms = admitted_ms + 600_000;

@@ -5,10 +5,14 @@ use std::{collections::BTreeMap, time::Duration};
 use proptest::prelude::*;
 use stanchion::{
     clock::Clock as _,
-    queue::{Place, Policy, Score, VisitorId},
+    queue::{Method, NodeId, Pace, Past, Place, Policy, Schedule, Score, VisitorId},
 };
 
-use super::world::{World, policy, visitor, visitors};
+use super::{
+    draws::next_step_of_a_node,
+    pacing::LEASE,
+    world::{START_US, World, policy, visitor, visitors},
+};
 
 const VISITORS: u32 = 25;
 
@@ -25,6 +29,12 @@ pub enum Step {
     Sweep,
     Wait(u32),
     Capacity(u32),
+    /// This node reports; if it holds the lease it decides on a rate, in tenths, and a capacity.
+    Decide(u8, u32, u32),
+    /// A node takes the next step of the draw, this many at once.
+    Draw(u32),
+    Reset,
+    Revoke(u32),
 }
 
 pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
@@ -35,11 +45,15 @@ pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
         4 => who.clone().prop_map(Step::Claim),
         1 => who.clone().prop_map(Step::Renew),
         2 => who.clone().prop_map(Step::Release),
-        1 => who.prop_map(Step::Leave),
+        1 => who.clone().prop_map(Step::Leave),
+        1 => who.prop_map(Step::Revoke),
+        3 => (1_u32..6).prop_map(Step::Draw),
+        1 => (0_u32..8).prop_map(|rare| if rare == 0 { Step::Reset } else { Step::Draw(20) }),
         6 => (1_u8..5).prop_map(Step::Call),
         2 => Just(Step::Sweep),
         6 => (1_u32..4_000).prop_map(Step::Wait),
         1 => (0_u32..10).prop_map(Step::Capacity),
+        2 => (1_u8..4, 0_u32..40, 0_u32..12).prop_map(|(node, rate, capacity)| Step::Decide(node, rate, capacity)),
     ];
     prop::collection::vec(step, 1..most)
 }
@@ -54,8 +68,31 @@ pub fn tight() -> Policy {
         session_ttl: Duration::from_secs(12),
         absent_after: Duration::from_secs(6),
         grace: Duration::from_secs(15),
-        opens_at_ms: None,
+        settle: Duration::from_secs(10),
+        schedule: Schedule::default(),
     }
+}
+
+/// One node's report, and its decision if it holds the lease. Returns whether that came into force.
+pub async fn decide(world: &World, node: u8, rate: u32, capacity: u32) -> bool {
+    let node = NodeId::from_bits(u64::from(node));
+    let reported = world.queue.report(node, &format!("{node} said"), LEASE).await.unwrap();
+    let rate = f64::from(rate) / 10.0;
+    let pace = Pace { capacity, rate, call_rate: rate * 1.5, reason: 4 };
+    let in_force = world.queue.decide(node, reported.configured_us, pace).await.unwrap();
+    assert_eq!(in_force, reported.holds_lease);
+    in_force
+}
+
+/// The same with a lottery that opens after a while.
+pub fn tight_lottery() -> Policy {
+    let schedule = Schedule {
+        prequeue_at_ms: Some(START_US / 1_000 - 1),
+        opens_at_ms: Some(START_US / 1_000 + 10_000),
+        closes_at_ms: None,
+        method: Method::Lottery,
+    };
+    Policy { schedule, ..tight() }
 }
 
 /// What the test itself knows of the line.
@@ -64,10 +101,17 @@ struct Witness {
     policy: Policy,
     last_seen_ms: BTreeMap<VisitorId, u64>,
     admissions_us: Vec<u64>,
+    /// Each rate in force, and since when.
+    rates: Vec<(u64, f64)>,
     occupied: u64,
 }
 
 impl Witness {
+    fn new(world: World, policy: Policy) -> Self {
+        let rates = vec![(world.clock.unix_micros(), policy.rate)];
+        Self { world, policy, last_seen_ms: BTreeMap::new(), admissions_us: Vec::new(), rates, occupied: 0 }
+    }
+
     async fn play(&mut self, step: Step) {
         let (queue, now_ms) = (self.world.queue.clone(), self.world.now_ms());
         match step {
@@ -95,6 +139,12 @@ impl Witness {
             }
             Step::Release(who) => drop(queue.release(visitor(who)).await.unwrap()),
             Step::Leave(who) => drop(queue.leave(visitor(who)).await.unwrap()),
+            Step::Revoke(who) => drop(queue.revoke(visitor(who)).await.unwrap()),
+            Step::Draw(most) => drop(next_step_of_a_node(&self.world, most).await),
+            Step::Reset => {
+                queue.reset(self.world.snapshot().await.epoch).await.unwrap();
+                self.last_seen_ms.clear();
+            }
             Step::Call(nodes) => {
                 let waiting = self.waiting().await;
                 futures_util::future::join_all((0..nodes).map(|_| queue.call(2))).await;
@@ -104,7 +154,12 @@ impl Witness {
             Step::Wait(millis) => self.world.clock.advance(Duration::from_millis(u64::from(millis))),
             Step::Capacity(capacity) => {
                 self.policy.capacity = capacity;
-                queue.configure(&self.policy, Duration::ZERO).await.unwrap();
+                queue.configure(&self.policy, Past::Blank).await.unwrap();
+            }
+            Step::Decide(node, rate, capacity) => {
+                if decide(&self.world, node, rate, capacity).await {
+                    self.rates.push((self.world.clock.unix_micros(), f64::from(rate) / 10.0));
+                }
             }
         }
         self.capacity_holds().await;
@@ -150,7 +205,8 @@ impl Witness {
     async fn capacity_holds(&mut self) {
         let now = self.world.snapshot().await;
         let occupied = now.called + now.inside;
-        assert!(occupied <= u64::from(self.policy.capacity).max(self.occupied), "{occupied} of {}", now.capacity);
+        assert!(now.capacity <= self.policy.capacity, "{} in force", now.capacity);
+        assert!(occupied <= u64::from(now.capacity).max(self.occupied), "{occupied} of {}", now.capacity);
         self.occupied = occupied;
         let (mut line, mut inside, mut called) = (0, 0, 0);
         for (_, place) in self.everybody().await {
@@ -161,28 +217,39 @@ impl Witness {
                 _ => {}
             }
         }
+        if now.draw.is_some_and(|draw| !draw.is_done) {
+            assert_eq!(now.called_total, 0, "somebody was called before everybody drew");
+        }
         assert!(line == now.line && called <= now.called && inside <= now.inside, "two places for one visitor");
     }
 
-    /// G2: in any window.
+    /// G2: in any window, by the rates that were in force in it.
     fn rate_holds(&self) {
         for (first, start) in self.admissions_us.iter().enumerate() {
             for (count, end) in (1_u32..).zip(&self.admissions_us[first..]) {
-                let window = Duration::from_micros(end - start).as_secs_f64();
-                let allowed = self.policy.rate * window + f64::from(self.policy.burst);
-                assert!(f64::from(count) <= allowed + 1e-6, "{count} in {window} s");
+                let allowed = self.flow(*start, *end) + f64::from(self.policy.burst);
+                assert!(f64::from(count) <= allowed + 1e-6, "{count} from {start} to {end}, {allowed} allowed");
             }
         }
     }
+
+    /// How many the rates let through between two moments.
+    fn flow(&self, start: u64, end: u64) -> f64 {
+        let until = self.rates.iter().skip(1).map(|(since, _)| *since).chain([u64::MAX]);
+        let pieces = self.rates.iter().zip(until).map(|((since, rate), until)| {
+            let overlap = until.min(end).saturating_sub(start.max(*since));
+            rate * Duration::from_micros(overlap).as_secs_f64()
+        });
+        pieces.sum()
+    }
 }
 
-fn play(steps: &[Step], on_redis: bool) {
+fn play(steps: &[Step], policy: Policy, on_redis: bool) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let world = if on_redis { World::on_redis().await } else { World::in_process() };
-        let world = world.configured(tight()).await;
-        let (last_seen_ms, admissions_us) = (BTreeMap::new(), Vec::new());
-        let mut witness = Witness { world, policy: tight(), last_seen_ms, admissions_us, occupied: 0 };
+        let world = world.configured(policy.clone()).await;
+        let mut witness = Witness::new(world, policy);
         for step in steps {
             witness.play(*step).await;
         }
@@ -194,8 +261,8 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn guarantees_hold_in_process(steps in steps(80)) {
-        play(&steps, false);
+    fn guarantees_hold_in_process(steps in steps(80), lottery in any::<bool>()) {
+        play(&steps, if lottery { tight_lottery() } else { tight() }, false);
     }
 }
 
@@ -203,8 +270,8 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(8) })]
 
     #[test]
-    fn guarantees_hold_on_redis(steps in steps(80)) {
-        play(&steps, true);
+    fn guarantees_hold_on_redis(steps in steps(80), lottery in any::<bool>()) {
+        play(&steps, if lottery { tight_lottery() } else { tight() }, true);
     }
 }
 
@@ -212,7 +279,7 @@ proptest! {
 async fn admissions_never_outrun_the_rate(world: World) {
     let policy = Policy { rate: 7.0, burst: 5, capacity: 40, ..policy() };
     let world = world.configured(policy.clone()).await;
-    let mut witness = Witness { world, policy, last_seen_ms: BTreeMap::new(), admissions_us: Vec::new(), occupied: 0 };
+    let mut witness = Witness::new(world, policy);
     let mut next = 0;
     for tick in 0_u32..300 {
         // Two waves, the second after a minute in which nothing happened.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stanchion::queue::{Arrival, Mode, Place, Policy, Proof, Score, VisitorId};
+use stanchion::queue::{Arrival, Mode, Past, Place, Policy, Proof, Score, VisitorId};
 
 use super::world::{World, is_inside, policy, score, visitor, visitors};
 
@@ -14,6 +14,7 @@ super::on_both_engines!(
     a_visitor_with_session_and_place_keeps_the_session,
     a_room_that_takes_nobody_restores_nobody,
     what_is_over_since_the_loss_is_not_given_back,
+    a_session_that_came_back_and_was_released_late_stays_released,
 );
 
 const SETTLE: Duration = Duration::from_secs(10);
@@ -37,7 +38,7 @@ async fn lose_and_configure(world: &mut World, policy: &Policy) {
     world.lose_everything();
     world.clock.advance(Duration::from_secs(2));
     assert!(world.queue.call(1).await.unwrap_err().is_transient());
-    world.queue.configure(policy, SETTLE).await.unwrap();
+    world.queue.configure(policy, Past::Unknown).await.unwrap();
 }
 
 async fn order_and_sessions_survive_a_flush(world: World) {
@@ -193,4 +194,23 @@ async fn what_is_over_since_the_loss_is_not_given_back(world: World) {
     world.queue.release(bought.visitor).await.unwrap();
     assert_eq!(world.arrive(bought.visitor, Some(bought.proof), true).await, Place::None);
     assert!(is_inside(world.claim(inside.visitor).await), "the others keep what they have");
+}
+
+/// Its token may live longer than anything else of a lost history is believed.
+async fn a_session_that_came_back_and_was_released_late_stays_released(world: World) {
+    let mut world = world.configured(policy()).await;
+    let (issued_ms, ends_ms) = (world.now_ms(), world.now_ms() + 3_600_000);
+    lose_and_configure(&mut world, &policy()).await;
+    for visitor in visitors(1..3) {
+        let renewed = world.queue.renew(visitor, issued_ms, ends_ms, Duration::ZERO, u64::MAX).await.unwrap();
+        assert!(is_inside(renewed));
+    }
+    world.pass(policy().grace + Duration::from_secs(1)).await;
+    assert!(world.queue.release(visitor(1)).await.unwrap());
+    assert!(world.queue.leave(visitor(2)).await.unwrap());
+    for visitor in visitors(1..3) {
+        let renewed = world.queue.renew(visitor, issued_ms, ends_ms, Duration::ZERO, u64::MAX).await.unwrap();
+        assert_eq!(renewed, Place::None);
+    }
+    assert!(is_inside(world.arrive(visitor(1), None, true).await), "free to come anew");
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stanchion::queue::{Mode, Place, Policy};
+use stanchion::queue::{Mode, Past, Place, Policy, Schedule};
 
 use super::world::{START_US, World, is_inside, policy, score, visitor, visitors};
 
@@ -17,14 +17,16 @@ super::on_both_engines!(
 async fn a_room_that_was_never_configured_says_so(world: World) {
     let error = world.queue.call(1).await.unwrap_err();
     assert!(error.is_transient() && error.to_string().contains("room main is not configured"), "{error}");
-    assert!(world.queue.snapshot().await.unwrap_err().is_transient());
+    assert!(world.queue.snapshot(0).await.unwrap_err().is_transient());
     assert!(world.queue.set_mode(Mode::Paused).await.unwrap_err().is_transient());
     assert!(world.queue.release(visitor(1)).await.unwrap_err().is_transient());
 }
 
 async fn it_opens_by_the_stores_clock(world: World) {
     let opens_at_ms = START_US / 1_000 + 10_000;
-    let world = world.configured(Policy { opens_at_ms: Some(opens_at_ms), ..policy() }).await;
+    let world = world
+        .configured(Policy { schedule: Schedule { opens_at_ms: Some(opens_at_ms), ..Schedule::default() }, ..policy() })
+        .await;
     world.pass(Duration::from_millis(9_999)).await;
     assert_eq!(world.arrive(visitor(1), None, true).await, Place::NotOpen(Mode::Scheduled));
     let now = world.snapshot().await;
@@ -74,7 +76,7 @@ async fn a_change_of_rate_gives_no_tokens_for_the_past(world: World) {
     }
     assert_eq!(world.call_all().await, 10);
     world.pass_while_present(Duration::from_secs(2), &crowd).await;
-    world.queue.configure(&Policy { rate: 100.0, ..slow }, Duration::ZERO).await.unwrap();
+    world.queue.configure(&Policy { rate: 100.0, ..slow }, Past::Blank).await.unwrap();
     assert_eq!(world.call_all().await, 2, "two seconds went by at one a second");
     world.clock.advance(Duration::from_millis(50));
     assert_eq!(world.call_all().await, 5);

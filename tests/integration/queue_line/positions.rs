@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stanchion::queue::{Arrival, Policy, Score};
+use stanchion::queue::{Arrival, Policy, Schedule, Score};
 
 use super::world::{START_US, World, policy, score, visitor, visitors};
 
@@ -13,7 +13,12 @@ super::on_both_engines!(
 );
 
 async fn a_snapshot_tells_the_room(world: World) {
-    let policy = Policy { capacity: 3, rate: 12.5, opens_at_ms: Some(START_US / 1_000 - 1), ..policy() };
+    let policy = Policy {
+        capacity: 3,
+        rate: 12.5,
+        schedule: Schedule { opens_at_ms: Some(START_US / 1_000 - 1), ..Schedule::default() },
+        ..policy()
+    };
     let world = world.configured(policy).await;
     for number in 0..6 {
         world.wait_in_line(visitor(number)).await;

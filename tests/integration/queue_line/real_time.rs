@@ -6,7 +6,7 @@ use std::{
 };
 
 use stanchion::{
-    queue::{Arrival, Place, Policy, Queue},
+    queue::{Arrival, Past, Place, Policy, Queue},
     store::redis_engine::RedisEngine,
 };
 
@@ -16,7 +16,7 @@ use crate::support::redis_server::RedisServer;
 async fn room_on(redis: &RedisServer, policy: &Policy) -> Queue {
     let engine = RedisEngine::connect(&redis.url()).await.unwrap();
     let queue = Queue::new(Arc::new(engine), &room());
-    queue.configure(policy, Duration::ZERO).await.unwrap();
+    queue.configure(policy, Past::Blank).await.unwrap();
     queue
 }
 
@@ -39,7 +39,7 @@ async fn a_visitor_goes_from_the_line_to_the_shop() {
         assert!(Instant::now() < deadline, "the session never ended");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert_eq!(queue.snapshot().await.unwrap().inside, 0);
+    assert_eq!(queue.snapshot(0).await.unwrap().inside, 0);
 }
 
 #[tokio::test]

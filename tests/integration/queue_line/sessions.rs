@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stanchion::queue::{Place, Policy, VisitorId};
+use stanchion::queue::{Past, Place, Policy, VisitorId};
 
 use super::world::{World, is_inside, policy, score, visitor};
 
@@ -71,7 +71,7 @@ async fn lowering_the_capacity_ejects_nobody(world: World) {
         world.arrive(visitor(number), None, true).await;
     }
     world.wait_in_line(visitor(8)).await;
-    world.queue.configure(&Policy { capacity: 2, ..policy() }, Duration::ZERO).await.unwrap();
+    world.queue.configure(&Policy { capacity: 2, ..policy() }, Past::Blank).await.unwrap();
     for number in 0..7 {
         assert_eq!(world.call_all().await, 0);
         let now = world.snapshot().await;

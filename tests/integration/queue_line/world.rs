@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use redis::aio::MultiplexedConnection;
 use stanchion::{
     clock::{Clock as _, ManualClock},
-    queue::{Arrival, Place, Policy, Proof, Queue, RoomName, Score, Snapshot, VisitorId},
+    queue::{Arrival, Past, Place, Policy, Proof, Queue, RoomName, Schedule, Score, Snapshot, VisitorId},
     store::{Arg, Engine, Script, SharedEngine, StoreError, Value, in_process::InProcess},
 };
 
@@ -57,7 +57,7 @@ impl World {
     }
 
     pub async fn configured(self, policy: Policy) -> Self {
-        self.queue.configure(&policy, Duration::ZERO).await.unwrap();
+        self.queue.configure(&policy, Past::Blank).await.unwrap();
         self
     }
 
@@ -126,7 +126,7 @@ impl World {
     }
 
     pub async fn snapshot(&self) -> Snapshot {
-        self.queue.snapshot().await.unwrap()
+        self.queue.snapshot(0).await.unwrap()
     }
 }
 
@@ -140,7 +140,8 @@ pub fn policy() -> Policy {
         session_ttl: Duration::from_mins(10),
         absent_after: Duration::from_secs(90),
         grace: Duration::from_mins(5),
-        opens_at_ms: None,
+        settle: Duration::from_secs(10),
+        schedule: Schedule::default(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use stanchion::{
-    queue::{Arrival, Place, Policy, Queue, RoomName, VisitorId},
+    queue::{Arrival, Past, Place, Policy, Queue, RoomName, Schedule, VisitorId},
     store::{SharedEngine, StoreError},
 };
 
@@ -32,7 +32,8 @@ fn policy() -> Policy {
         session_ttl: Duration::from_mins(10),
         absent_after: Duration::from_secs(90),
         grace: Duration::from_mins(5),
-        opens_at_ms: None,
+        settle: Duration::from_secs(10),
+        schedule: Schedule::default(),
     }
 }
 
@@ -55,7 +56,7 @@ fn room_on(cluster: &RedisCluster, master: usize) -> u32 {
 
 async fn open(engine: &SharedEngine, number: u32) -> Queue {
     let queue = Queue::new(engine.clone(), &room(number));
-    queue.configure(&policy(), Duration::ZERO).await.unwrap();
+    queue.configure(&policy(), Past::Blank).await.unwrap();
     queue
 }
 
@@ -89,7 +90,7 @@ async fn rooms_are_spread_over_slots_and_each_works(client: RedisClient) {
         assert!(queue.release(arrivals[0].visitor).await.unwrap());
         assert!(queue.leave(arrivals[29].visitor).await.unwrap());
         queue.sweep().await.unwrap();
-        let snapshot = queue.snapshot().await.unwrap();
+        let snapshot = queue.snapshot(0).await.unwrap();
         assert_eq!((snapshot.line, snapshot.called, snapshot.inside), (19, 9, 0));
     }
     for master in &cluster.masters {
@@ -100,7 +101,7 @@ async fn rooms_are_spread_over_slots_and_each_works(client: RedisClient) {
         ok(master, "SCRIPT FLUSH");
     }
     for number in 0..ROOMS {
-        Queue::new(engine.clone(), &room(number)).snapshot().await.unwrap();
+        Queue::new(engine.clone(), &room(number)).snapshot(0).await.unwrap();
     }
 }
 
@@ -115,7 +116,7 @@ async fn a_room_is_followed_to_another_node(client: RedisClient) {
     ok(to, &format!("CLUSTER SETSLOT {slot} IMPORTING {}", id(from)));
     ok(from, &format!("CLUSTER SETSLOT {slot} MIGRATING {}", id(to)));
     for name in ["line", "seen", "state"] {
-        let error = queue.snapshot().await.expect_err("some of the room's keys may be here, some there");
+        let error = queue.snapshot(0).await.expect_err("some of the room's keys may be here, some there");
         assert!(error.is_transient(), "{error}");
         let key = format!("stanchion:{{room-{number}}}:{name}");
         ok(from, &format!("MIGRATE 127.0.0.1 {} {key} 0 1000", to.port()));
@@ -124,7 +125,7 @@ async fn a_room_is_followed_to_another_node(client: RedisClient) {
         ok(node, &format!("CLUSTER SETSLOT {slot} NODE {}", id(to)));
     }
     heals(&queue, 2).await;
-    assert_eq!(queue.snapshot().await.unwrap().line, 2);
+    assert_eq!(queue.snapshot(0).await.unwrap().line, 2);
     assert!(to.command(&format!("ZCARD {}", line_key(number))).starts_with(":2"));
 }
 
@@ -134,17 +135,18 @@ async fn a_dead_master_costs_its_own_rooms_only_and_is_replaced(client: RedisCli
     let replaced = open(&engine, room_on(&cluster, 0)).await;
     let dead = open(&engine, room_on(&cluster, 1)).await;
     let other = open(&engine, room_on(&cluster, 2)).await;
+    cluster.replicated();
     cluster.masters[0].kill();
     cluster.masters[1].kill();
-    let error = dead.snapshot().await.expect_err("nobody has this room");
+    let error = dead.snapshot(0).await.expect_err("nobody has this room");
     assert!(error.is_transient(), "{error}");
     for _ in 0..10 {
         match client {
-            RedisClient::Redis => drop(other.snapshot().await.unwrap()),
+            RedisClient::Redis => drop(other.snapshot(0).await.unwrap()),
             // It drops all its connections when one is lost, and makes none anew while one fails.
             #[cfg(feature = "fred")]
             RedisClient::Fred => {
-                let answer = other.snapshot().await;
+                let answer = other.snapshot(0).await;
                 assert!(answer.as_ref().map_or_else(StoreError::is_transient, |_| true), "{answer:?}");
             }
         }
@@ -153,10 +155,10 @@ async fn a_dead_master_costs_its_own_rooms_only_and_is_replaced(client: RedisCli
     cluster.masters[1].start_again();
     cluster.replica.wait_for("INFO replication", "role:master");
     heals(&replaced, 1).await;
-    assert_eq!(replaced.snapshot().await.unwrap().line, 1);
+    assert_eq!(replaced.snapshot(0).await.unwrap().line, 1);
     // The one without a replica had no copy of its data either: its room has to be configured again.
     let deadline = Instant::now() + Duration::from_secs(20);
-    while dead.configure(&policy(), Duration::ZERO).await.is_err() {
+    while dead.configure(&policy(), Past::Blank).await.is_err() {
         assert!(Instant::now() < deadline, "never came back");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -168,6 +170,7 @@ async fn a_frozen_master_is_replaced(client: RedisClient) {
     let cluster = RedisCluster::start();
     let engine = client.connect(&cluster.url()).await;
     let (frozen, other) = (open(&engine, room_on(&cluster, 0)).await, open(&engine, room_on(&cluster, 2)).await);
+    cluster.replicated();
     cluster.masters[0].signal("-STOP");
     cluster.replica.wait_for("INFO replication", "role:master");
     heals(&frozen, 1).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use stanchion::{
-    queue::{Arrival, Mode, Place, Policy, Proof, Queue, Score, VisitorId},
+    queue::{Arrival, Mode, Past, Place, Policy, Proof, Queue, Schedule, Score, VisitorId},
     store::{SharedEngine, StoreError},
 };
 
@@ -31,7 +31,8 @@ fn policy() -> Policy {
         session_ttl: Duration::from_mins(10),
         absent_after: Duration::from_secs(90),
         grace: Duration::from_mins(5),
-        opens_at_ms: None,
+        settle: Duration::from_secs(10),
+        schedule: Schedule::default(),
     }
 }
 
@@ -40,7 +41,7 @@ async fn full_room(client: RedisClient) -> (RedisServer, Queue, Vec<Proof>) {
     let server = RedisServer::start();
     let engine: SharedEngine = client.connect(&server.url()).await;
     let queue = Queue::new(engine, &"main".parse().unwrap());
-    queue.configure(&policy(), Duration::ZERO).await.unwrap();
+    queue.configure(&policy(), Past::Blank).await.unwrap();
     let places = queue.join(&(0..8).map(arrival).collect::<Vec<_>>()).await.unwrap();
     let score = |place: &Place| match place {
         Place::Waiting { score, .. } => *score,
@@ -77,20 +78,20 @@ async fn only_joins_are_refused_when_memory_runs_out(client: RedisClient) {
     assert!(queue.leave(visitor(6)).await.unwrap());
     assert_eq!(queue.call(50).await.unwrap().called, 2, "their slots go to the next");
     queue.sweep().await.unwrap();
-    queue.configure(&Policy { capacity: 4, ..policy() }, Duration::ZERO).await.unwrap();
+    queue.configure(&Policy { capacity: 4, ..policy() }, Past::Blank).await.unwrap();
     queue.set_mode(Mode::Paused).await.unwrap();
-    let room = queue.snapshot().await.unwrap();
+    let room = queue.snapshot(0).await.unwrap();
     assert_eq!((room.mode, room.capacity, room.line, room.called, room.inside), (Mode::Paused, 4, 2, 2, 1));
 
     assert!(server.command("CONFIG SET maxmemory 0").starts_with("+OK"));
     queue.join(&[arrival(100)]).await.unwrap();
-    assert_eq!(queue.snapshot().await.unwrap().line, 3);
+    assert_eq!(queue.snapshot(0).await.unwrap().line, 3);
 }
 
 /// A batch that begins with a join that only reads, too.
 async fn a_script_that_is_refused_has_changed_nothing(client: RedisClient) {
     let (server, queue, proofs) = full_room(client).await;
-    let before = queue.snapshot().await.unwrap();
+    let before = queue.snapshot(0).await.unwrap();
     let lost = Arrival { proof: Some(Proof { score: Score(5), issued_at_ms: 0 }), ..arrival(101) };
     for batch in
         [vec![arrival(100)], vec![arrival(7), arrival(100), arrival(101)], vec![arrival(7), lost, arrival(102)]]
@@ -98,7 +99,7 @@ async fn a_script_that_is_refused_has_changed_nothing(client: RedisClient) {
         let error = queue.join(&batch).await.expect_err("newcomers take memory");
         assert!(is_out_of_memory(&error), "{error}");
     }
-    let after = queue.snapshot().await.unwrap();
+    let after = queue.snapshot(0).await.unwrap();
     assert_eq!((after.line, after.joined_total, after.called, after.inside), (before.line, before.joined_total, 2, 1));
     for visitor in 100..103 {
         assert_eq!(queue.claim(VisitorId::from_bits(visitor), None).await.unwrap(), Place::None);

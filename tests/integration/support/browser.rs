@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A client with a cookie jar.
 #[derive(Clone)]
 pub struct Browser {
-    url: String,
+    pub url: String,
     pub cookies: BTreeMap<String, String>,
 }
 

@@ -17,7 +17,7 @@ use stanchion::{
     clock::SystemClock,
     config::RoomConfig,
     gateway::{self, Gate, Gateway, Limits, Proxy},
-    queue::Policy,
+    queue::{Policy, Schedule},
     room,
     shutdown::Shutdown,
     store::{SharedEngine, in_process::InProcess},
@@ -44,6 +44,24 @@ pub struct House {
 #[derive(Clone, Default)]
 pub struct Shop {
     heard: Arc<Mutex<Vec<Request<()>>>>,
+    mood: Arc<Mutex<ShopMood>>,
+}
+
+/// How the shop is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShopMood {
+    /// Every answer takes so long.
+    pub delay: Duration,
+    /// And has this status.
+    pub status: StatusCode,
+    /// How many more visitors it says it can take.
+    pub can_take: u32,
+}
+
+impl Default for ShopMood {
+    fn default() -> Self {
+        Self { delay: Duration::ZERO, status: StatusCode::OK, can_take: 1_000 }
+    }
 }
 
 /// A room for five visitors that forgets nobody within a test, which changes what its story is about.
@@ -61,14 +79,17 @@ pub fn config() -> RoomConfig {
             session_ttl: Duration::from_mins(10),
             absent_after: Duration::from_mins(1),
             grace: Duration::from_mins(5),
-            opens_at_ms: None,
+            settle: Duration::ZERO,
+            schedule: Schedule::default(),
         },
+        adaptive: None,
         session_cap: Duration::from_hours(1),
+        max_parallel: 32,
         queue_token_ttl: Duration::from_hours(24),
-        settle: Duration::ZERO,
         queued_status: 503,
         bypass: Vec::new(),
         message: None,
+        beacon: None,
         title: "The sale".to_owned(),
         cookie_domain: None,
     }
@@ -153,6 +174,14 @@ impl Shop {
         self.heard.lock().unwrap().iter().map(|head| format!("{} {}", head.method(), head.uri())).collect()
     }
 
+    pub fn mood(&self) -> ShopMood {
+        *self.mood.lock().unwrap()
+    }
+
+    pub fn set_mood(&self, mood: ShopMood) {
+        *self.mood.lock().unwrap() = mood;
+    }
+
     /// What the last request said in a header; empty when nothing.
     pub fn last_header(&self, name: &str) -> String {
         let heard = self.heard.lock().unwrap();
@@ -171,8 +200,13 @@ impl Shop {
                 };
                 let shop = self.clone();
                 let service = service_fn(move |request| {
-                    let answer = shop.answer(request);
-                    async move { Ok::<_, Infallible>(answer) }
+                    let (answer, delay) = (shop.answer(request), shop.mood().delay);
+                    async move {
+                        if !delay.is_zero() {
+                            tokio::time::sleep(delay).await;
+                        }
+                        Ok::<_, Infallible>(answer)
+                    }
                 });
                 tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
             }
@@ -183,7 +217,11 @@ impl Shop {
     /// Paths say what the shop says to the gateway: `/done`, `/pin/60`, `/sold-out`.
     fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let (head, _) = request.into_parts();
-        let mut answer = Response::builder().header("set-cookie", "basket=1; Path=/").header("stanchion-capacity", "7");
+        let mood = self.mood();
+        let mut answer = Response::builder()
+            .status(mood.status)
+            .header("set-cookie", "basket=1; Path=/")
+            .header("stanchion-capacity", mood.can_take);
         let path = head.uri.path().to_owned();
         if path == "/done" {
             answer = answer.header("stanchion-command", "release");

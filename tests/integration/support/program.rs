@@ -32,6 +32,12 @@ impl Running {
     pub fn start(args: &[&str], environment: &[(&str, &str)]) -> Self {
         Self(command(args).envs(environment.iter().copied()).stdin(Stdio::null()).spawn().unwrap())
     }
+
+    /// Sends it a signal, such as `-STOP`.
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([name, &self.0.id().to_string()]).status().unwrap();
+        assert!(status.success());
+    }
 }
 
 impl Drop for Running {

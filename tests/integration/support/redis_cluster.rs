@@ -43,6 +43,11 @@ impl RedisCluster {
         format!("redis+cluster://{}", self.masters[2].address())
     }
 
+    /// Waits until the replica has the keys of its master: what has not reached it is lost with the master.
+    pub fn replicated(&self) {
+        self.replica.wait_for("DBSIZE", &self.masters[0].command("DBSIZE"));
+    }
+
     /// The slot of a key.
     pub fn slot(&self, key: &str) -> u16 {
         let reply = self.masters[0].command(&format!("CLUSTER KEYSLOT {key}"));

@@ -75,6 +75,12 @@ impl RedisServer {
         assert!(answers_ping(&mut self.child, self.port), "redis-server would not start again");
     }
 
+    /// Kills it and starts it again, with what the last `SAVE` wrote.
+    pub fn restart(&mut self) {
+        self.kill();
+        self.start_again();
+    }
+
     /// Stops it without its noticing (`-STOP`), or lets it go on (`-CONT`).
     pub fn signal(&self, name: &str) {
         assert!(Command::new("kill").args([name, &self.pid().to_string()]).status().unwrap().success());

@@ -1,0 +1,73 @@
+-- Purpose: calls the first present visitors of the line, as capacity and rate allow. Any number of nodes may run it at
+--   any time: what one calls, the bucket and the counts deny to the next.
+-- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over
+-- ARGV: most visitors to call; at most 50 are
+-- Reply: how many were called, how many absent ones were passed over
+--
+-- Bound: at most 4 * most + 200 members of the line are looked at. Each absent one is set aside or removed, so the next
+-- run starts behind them: a crowd of absentees at the front delays the others by a few runs, once (G6).
+
+if not load_state() then
+  return NOT_CONFIGURED
+end
+watch()
+expire(200)
+
+local most = math.min(tonumber(ARGV[1]), 50, free_slots(), math.floor(tokens('call')))
+if mode() ~= OPEN or now_ms < state.settle_until_ms or most < 1 then
+  save()
+  return { 0, 0 }
+end
+
+local called, skipped, budget = 0, 0, 4 * most + 200
+local deadline = text(now_ms + state.claim_ms)
+
+local function write(command, key, values)
+  if #values > 0 then
+    redis.call(command, key, unpack(values))
+  end
+end
+
+while called < most and budget > 0 do
+  local front = redis.call('ZRANGEBYSCORE', LINE, '(0', '+inf', 'WITHSCORES', 'LIMIT', 0, math.min(budget, most + 50))
+  if #front == 0 then
+    break
+  end
+  local gone, deadlines, notes, aside = {}, {}, {}, {}
+  for i = 1, #front, 2 do
+    local visitor, score = front[i], tonumber(front[i + 1])
+    local absence = now_ms - last_seen(visitor)
+    budget = budget - 1
+    if absence > state.grace_ms then
+      table.insert(gone, visitor)
+      skipped = skipped + 1
+    elseif absence > state.absent_ms then
+      table.insert(aside, text(score - ASIDE))
+      table.insert(aside, visitor)
+      skipped = skipped + 1
+    else
+      table.insert(gone, visitor)
+      table.insert(deadlines, deadline)
+      table.insert(deadlines, visitor)
+      table.insert(notes, 'of:' .. visitor)
+      table.insert(notes, text(score) .. ' ' .. text(now_ms))
+      called = called + 1
+      set('watermark', math.max(state.watermark, score))
+    end
+    if called == most then
+      break
+    end
+  end
+  write('ZREM', LINE, gone)
+  write('ZREM', SEEN, gone)
+  write('ZADD', LINE, aside)
+  write('ZADD', CALLED, deadlines)
+  write('HSET', STATE, notes)
+end
+
+if called > 0 then
+  take('call', called)
+  add('called_total', called)
+end
+save()
+return { called, skipped }

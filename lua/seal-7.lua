@@ -1,0 +1,29 @@
+-- Purpose: publishes what the draw hangs on, each once: before it the commitment to the seed, when the pre-queue closed the
+--   roster's digest, then the public value. What is published stays, whoever comes second.
+-- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over, KEYS[7] roster
+-- ARGV: the epoch they are of, commitment, digest, public value, '' for none; of how many the digest is: a roster to which
+--   somebody came back meanwhile has another. '' for a digest that was public before a loss
+-- Reply: commitment, digest and public value as they are published now, '' for none
+
+if not load_state() then
+  return NOT_CONFIGURED
+end
+if state.epoch == tonumber(ARGV[1]) and state.lottery == 1 then
+  local closed = mode() == DRAWING and now_ms >= state.settle_until_ms
+  local is_whole = ARGV[5] == '' or redis.call('ZCARD', ROSTER) == tonumber(ARGV[5])
+  local may_be_public = {
+    commitment = function() return true end,
+    digest = function() return closed and is_whole end,
+    public = function() return closed and is_sealed() end,
+  }
+  for i, fact in ipairs(DRAW_FACTS) do
+    if ARGV[1 + i] ~= '' and may_be_public[fact]() then
+      redis.call('HSETNX', STATE, fact, ARGV[1 + i])
+    end
+  end
+end
+local reply = redis.call('HMGET', STATE, unpack(DRAW_FACTS))
+for i = 1, #DRAW_FACTS do
+  reply[i] = reply[i] or ''
+end
+return reply

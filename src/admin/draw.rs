@@ -1,0 +1,110 @@
+//! The draw by the operator's hand: a new epoch, the beacon's value, the roster.
+
+use axum::{
+    Json,
+    body::{Body, Bytes},
+    extract::{State, rejection::BytesRejection},
+    response::{IntoResponse as _, Response},
+};
+use futures_util::stream;
+use http::{HeaderMap, StatusCode, header::CONTENT_TYPE};
+use serde::Deserialize;
+
+use super::{
+    Shared,
+    rooms::{Named, RoomView, body, store_is_away},
+};
+use crate::{
+    admission::LiveRoom,
+    gateway::problem::Problem,
+    queue::{Score, lottery::roster_line},
+};
+
+/// Most characters of a beacon's value.
+const LONGEST_VALUE: usize = 256;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Beacon {
+    value: String,
+}
+
+/// Begins a new epoch: nobody waits, nobody is inside, no token of before counts.
+pub(super) async fn reset(State(admin): Shared, room: Named, headers: HeaderMap) -> Result<Json<RoomView>, Problem> {
+    admin.token.check(&headers)?;
+    let room = admin.room(&room)?;
+    let epoch = room.reset().await.map_err(|error| store_is_away(room, &error))?;
+    tracing::warn!(room = %room.name(), epoch, "reset by the operator: everybody joins anew");
+    Ok(Json(RoomView::of(room).in_epoch(epoch)))
+}
+
+/// Gives the draw what the beacon said.
+pub(super) async fn beacon(
+    State(admin): Shared,
+    room: Named,
+    headers: HeaderMap,
+    sent: Result<Bytes, BytesRejection>,
+) -> Result<Json<RoomView>, Problem> {
+    admin.token.check(&headers)?;
+    let room = admin.room(&room)?;
+    let Beacon { value } = body(sent, "Send {\"value\":\"…\"}, as the beacon says it.")?;
+    let is_printable = value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) && value.trim() == value;
+    if value.is_empty() || value.len() > LONGEST_VALUE || !is_printable {
+        let detail = "the value is not 1 to 256 printable ASCII characters without spaces around them";
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail, "Send it as the beacon says it."));
+    }
+    may_take_a_beacon(room)?;
+    let public = room.set_beacon(&value).await.map_err(|error| store_is_away(room, &error))?;
+    match public {
+        Some(public) if public == value => {
+            tracing::info!(room = %room.name(), value, "the beacon's value was given by the operator");
+            Ok(Json(RoomView::of(room)))
+        }
+        Some(_) => Err(conflict("another value is public already", "It decides the draw, and stays.")),
+        None => Err(conflict("the roster is not fixed yet", "Try again in a moment.")),
+    }
+}
+
+fn may_take_a_beacon(room: &LiveRoom) -> Result<(), Problem> {
+    let view = room.view();
+    let draw = view.snapshot.draw.as_ref().ok_or_else(no_lottery)?;
+    if room.config().beacon.is_none() {
+        let cure = "A beacon's round must be named in the configuration before the pre-queue opens.";
+        return Err(conflict("no beacon was named for this draw", cure));
+    }
+    if draw.digest.is_none() {
+        let cure = "Give the value when the pre-queue is over and draw.json says the roster's digest.";
+        return Err(conflict("the pre-queue is not closed yet", cure));
+    }
+    Ok(())
+}
+
+/// Everybody who takes part, in order of arrival, a line each: visitor and arrival.
+pub(super) async fn roster(State(admin): Shared, room: Named, headers: HeaderMap) -> Result<Response, Problem> {
+    admin.token.check(&headers)?;
+    let room = admin.shared_room(&room)?;
+    let is_fixed = room.view().snapshot.draw.as_ref().ok_or_else(no_lottery)?.digest.is_some();
+    if !is_fixed {
+        let cure = "Ask again when draw.json says the roster's digest.";
+        return Err(conflict("the roster is not fixed yet", cure));
+    }
+    // Page by page, as fast as it is read. An error cuts the answer off, so that nobody takes a part for all of it.
+    let lines = stream::try_unfold(Score(0), move |after| {
+        let room = room.clone();
+        async move {
+            let page = room.roster(after).await?;
+            let Some(&(_, last)) = page.last() else { return Ok(None) };
+            let lines: String = page.into_iter().map(|(visitor, arrival)| roster_line(visitor, arrival)).collect();
+            Ok::<_, crate::store::StoreError>(Some((Bytes::from(lines), last)))
+        }
+    });
+    Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], Body::from_stream(lines)).into_response())
+}
+
+fn conflict(detail: &str, cure: &'static str) -> Problem {
+    Problem::new(StatusCode::CONFLICT, detail, cure)
+}
+
+fn no_lottery() -> Problem {
+    conflict("this room has no lottery", "Set method = \"lottery\" and prequeue_at for it.")
+}

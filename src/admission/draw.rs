@@ -1,0 +1,187 @@
+//! The draw of a room, as its nodes carry it out. Every node can do every step, and a step done twice changes nothing, so
+//! that any of them may fail in the middle.
+//!
+//! The seed is derived from the signing keys, which several nodes share anyway, and the epoch: there is nothing to hand
+//! around and nothing to lose. A node whose newest key is another one finds the right key by the commitment.
+
+use super::{LiveRoom, status::rfc3339, view::View};
+use crate::{
+    queue::{
+        Draw, Mode, Score, Snapshot, VisitorId,
+        lottery::{Draws, Published, RosterDigest, Seed},
+    },
+    store::StoreError,
+    tokens::{Claims, Receipt},
+};
+
+/// Visitors read at once for the digest.
+const READ_AT_ONCE: u32 = 1_000;
+/// Visitors drawn at once, so that no script holds the store up for long.
+const DRAW_AT_ONCE: u32 = 200;
+
+impl LiveRoom {
+    /// What `visitor` drew; `None` until everybody has.
+    pub(super) fn draw_of(&self, visitor: VisitorId) -> Option<Score> {
+        self.view().draws.as_ref().map(|draws| draws.of(visitor))
+    }
+
+    /// What everybody may know of the draw, the seed only when it is done; `None` without a lottery.
+    pub fn published_draw(&self) -> Option<Published> {
+        let view = self.view();
+        let snapshot = &view.snapshot;
+        let draw = snapshot.draw.as_ref()?;
+        let schedule = &self.config.policy.schedule;
+        let seed = draw.commitment.as_deref().filter(|_| draw.is_done).and_then(|it| self.seed(snapshot.epoch, it));
+        Some(Published {
+            room: self.name().to_string(),
+            epoch: snapshot.epoch,
+            method: schedule.method,
+            state: view.mode(self.now_ms()),
+            prequeue_at: schedule.prequeue_at_ms.and_then(rfc3339),
+            opens_at: snapshot.opens_at_ms.and_then(rfc3339),
+            closes_at: snapshot.closes_at_ms.and_then(rfc3339),
+            commitment: draw.commitment.clone(),
+            beacon: self.config.beacon.clone(),
+            roster: draw.roster,
+            roster_digest: draw.digest.clone(),
+            public_value: draw.public.clone(),
+            seed: seed.map(Seed::to_hex),
+            receipt_keys: self.keyring.receipt_keys(),
+        })
+    }
+
+    /// Proof, for everybody to check, that the holder of this queue token came in the pre-queue, if they did.
+    pub fn receipt(&self, claims: &Claims) -> Option<Receipt> {
+        let view = self.view();
+        let commitment = view.snapshot.draw.as_ref()?.commitment.as_deref()?;
+        let arrival = if claims.draw { claims.score } else { claims.arrival? };
+        Some(self.keyring.receipt(self.name().as_str(), claims.epoch, claims.sub, arrival, commitment))
+    }
+
+    /// Gives the draw the beacon's output. Taken once, after the pre-queue closed; whoever is second changes nothing.
+    /// Returns the public value as it is now.
+    pub async fn set_beacon(&self, value: &str) -> Result<Option<String>, StoreError> {
+        let epoch = self.view().snapshot.epoch;
+        let [_, _, public] = self.queue.seal(epoch, [None, None, Some(value)], None).await?;
+        Ok(public)
+    }
+
+    /// The next of the roster after an arrival, for whoever publishes it.
+    pub async fn roster(&self, after: Score) -> Result<Vec<(VisitorId, Score)>, StoreError> {
+        self.queue.roster(after, READ_AT_ONCE).await
+    }
+
+    /// The draws that follow from a snapshot; those of the last `view` where they are the same.
+    pub(super) fn draws(&self, snapshot: &Snapshot, view: &View) -> Option<Draws> {
+        let draw = snapshot.draw.as_ref().filter(|draw| draw.is_done)?;
+        if view.draws.is_some() && view.snapshot.draw.as_ref() == Some(draw) && view.snapshot.epoch == snapshot.epoch {
+            return view.draws.clone();
+        }
+        Some(self.seed(snapshot.epoch, draw.commitment.as_deref()?)?.with(draw.public.as_deref()?))
+    }
+
+    /// Takes the next step, if one is due.
+    pub(super) async fn go_on_with_the_draw(&self) -> Result<(), StoreError> {
+        let view = self.view();
+        let snapshot = &view.snapshot;
+        let Some(draw) = snapshot.draw.as_ref().filter(|draw| !draw.is_done) else { return Ok(()) };
+        let Some(commitment) = draw.commitment.as_deref() else { return self.commit(snapshot.epoch).await };
+        if snapshot.mode != Mode::Drawing || view.is_settling() {
+            return Ok(());
+        }
+        match (draw.digest.as_deref(), draw.public.as_deref()) {
+            (None, _) => self.close_the_roster(snapshot.epoch).await,
+            (Some(digest), None) if self.config.beacon.is_none() => {
+                self.queue.seal(snapshot.epoch, [None, None, Some(digest)], None).await.map(drop)
+            }
+            // The operator has yet to say what the beacon said.
+            (Some(_), None) => Ok(()),
+            (Some(_), Some(public)) => match self.seed(snapshot.epoch, commitment) {
+                Some(seed) => self.draw_everybody(snapshot.epoch, draw, &seed.with(public)).await,
+                None => {
+                    tracing::error!(room = %self.name(), "the draw hangs on a signing key this gateway does not have");
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    /// Publishes what the newest key would have drawn, if nothing is yet.
+    pub(super) async fn commit(&self, epoch: u64) -> Result<(), StoreError> {
+        match self.seeds(epoch).first() {
+            Some(seed) => self.queue.seal(epoch, [Some(&seed.commitment()), None, None], None).await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// What was published stays, also when the store lost it: else whoever can roll a store back could draw again.
+    /// Puts it into the snapshot too, until the store takes it.
+    pub(super) async fn publish_again(&self, snapshot: &mut Snapshot, before: &Snapshot) -> Result<(), StoreError> {
+        let (Some(draw), Some(known)) = (&mut snapshot.draw, &before.draw) else { return Ok(()) };
+        let is_lost = |fact: &Option<String>, known: &Option<String>| fact.is_none() && known.is_some();
+        let lost = is_lost(&draw.commitment, &known.commitment)
+            || is_lost(&draw.digest, &known.digest)
+            || is_lost(&draw.public, &known.public);
+        if snapshot.epoch != before.epoch || !lost {
+            return Ok(());
+        }
+        let known = [&known.commitment, &known.digest, &known.public];
+        let published = self.queue.seal(snapshot.epoch, known.map(Option::as_deref), None).await?;
+        let [commitment, digest, public] = published;
+        draw.commitment = commitment.or_else(|| known[0].clone());
+        draw.digest = digest.or_else(|| known[1].clone());
+        draw.public = public.or_else(|| known[2].clone());
+        Ok(())
+    }
+
+    async fn close_the_roster(&self, epoch: u64) -> Result<(), StoreError> {
+        let (mut digest, mut after, mut count) = (RosterDigest::new(), Score(0), 0_u64);
+        loop {
+            let stretch = self.queue.roster(after, READ_AT_ONCE).await?;
+            let Some(&(_, last)) = stretch.last() else { break };
+            for &(visitor, arrival) in &stretch {
+                digest.add(visitor, arrival);
+                count += 1;
+            }
+            after = last;
+        }
+        let digest = digest.finish();
+        let [_, digest, public] = self.queue.seal(epoch, [None, Some(&digest), None], Some(count)).await?;
+        // Else somebody came back to it meanwhile, after a loss: the next time it will be whole.
+        if let Some(digest) = digest {
+            tracing::info!(room = %self.name(), visitors = count, digest, "the pre-queue is closed");
+            if public.is_none() && self.config.beacon.is_none() {
+                self.queue.seal(epoch, [None, None, Some(&digest)], None).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn draw_everybody(&self, epoch: u64, draw: &Draw, draws: &Draws) -> Result<(), StoreError> {
+        let mut after = Score(draw.drawn_to);
+        loop {
+            let stretch = self.queue.roster(after, DRAW_AT_ONCE).await?;
+            let is_last = stretch.len() < DRAW_AT_ONCE as usize;
+            after = stretch.last().map_or(after, |&(_, last)| last);
+            let drawn: Vec<_> = stretch.into_iter().map(|(visitor, _)| (visitor, draws.of(visitor))).collect();
+            let goes_on = self.queue.draw(epoch, after, is_last, &drawn).await?;
+            if is_last && goes_on {
+                tracing::info!(room = %self.name(), visitors = draw.roster, "everybody drew: export the roster to publish it");
+            }
+            if is_last || !goes_on {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The seed behind a commitment, if one of our keys made it.
+    fn seed(&self, epoch: u64, commitment: &str) -> Option<Seed> {
+        self.seeds(epoch).into_iter().find(|seed| seed.commitment() == commitment)
+    }
+
+    /// What our keys would commit to, the newest first.
+    fn seeds(&self, epoch: u64) -> Vec<Seed> {
+        let purpose = format!("draw of room {} in epoch {epoch}", self.name());
+        self.keyring.derive(&purpose).into_iter().map(Seed::new).collect()
+    }
+}

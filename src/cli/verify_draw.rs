@@ -1,0 +1,138 @@
+//! `stanchion verify-draw`.
+
+use std::{
+    fs::File,
+    io::{BufReader, BufWriter, Write as _},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context as _, bail};
+
+use crate::{
+    queue::{
+        VisitorId,
+        lottery::{
+            Published,
+            verify::{Order, verify},
+        },
+    },
+    tokens::Receipt,
+};
+
+/// Check a lottery's draw, a place in it, or all of it, offline
+///
+/// Recomputes everything from what is published: that the seed is the one that was committed to before anybody came, that
+/// the roster is the one whose digest was fixed when the pre-queue closed, that the public value is that digest or what
+/// the named beacon said, and that a receipt is genuine and its holder took part. Exit status 0 when all of it is as
+/// published, 1 with the first thing that is not.
+///
+/// Examples:
+///   stanchion verify-draw --draw draw.json --roster roster.txt
+///   stanchion verify-draw --draw draw.json --roster roster.txt --receipt receipt-main-1.json
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct Args {
+    /// The published draw: /__room/ROOM/draw.json.
+    #[arg(long, value_name = "FILE")]
+    draw: PathBuf,
+    /// The published roster.
+    #[arg(long, value_name = "FILE")]
+    roster: PathBuf,
+    /// A visitor's receipt: checks it, and prints their place.
+    #[arg(long, value_name = "FILE", conflicts_with = "visitor")]
+    receipt: Option<PathBuf>,
+    /// Prints this visitor's place.
+    #[arg(long, value_name = "ID")]
+    visitor: Option<VisitorId>,
+    /// What the named beacon said, to compare.
+    #[arg(long, value_name = "VALUE")]
+    beacon_value: Option<String>,
+    /// Writes the whole order here, the first to be called first: place, visitor, draw.
+    #[arg(long, value_name = "FILE")]
+    order: Option<PathBuf>,
+    /// Prints the outcome as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let draw: Published = read_json(&args.draw)?;
+    let receipt: Option<Receipt> = args.receipt.as_deref().map(read_json).transpose()?;
+    let roster = File::open(&args.roster).with_context(|| format!("cannot read {}", args.roster.display()))?;
+    let order = verify(&draw, BufReader::with_capacity(1 << 16, roster), args.beacon_value.as_deref())?;
+    let whom = match &receipt {
+        Some(receipt) => Some(check(receipt, &draw, &order)?),
+        None => args.visitor,
+    };
+    let place = whom.map(|whom| place_of(whom, &order)).transpose()?;
+    if let Some(file) = &args.order {
+        write_order(file, &order).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    if args.json {
+        let unchecked = unchecked_beacon(args, &draw);
+        let visitor = whom.map(|whom| whom.to_string());
+        let outcome = serde_json::json!({
+            "room": draw.room, "epoch": draw.epoch, "drew": order.len(), "visitor": visitor, "place": place,
+            "beacon_to_compare": unchecked,
+        });
+        println!("{outcome}");
+    } else {
+        say(args, &draw, &order, place);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn say(args: &Args, draw: &Published, order: &Order, place: Option<usize>) {
+    println!("Commitment, roster and public value of room {} in epoch {} are as published.", draw.room, draw.epoch);
+    if let Some(beacon) = unchecked_beacon(args, draw) {
+        let public = draw.public_value.as_deref().unwrap_or_default();
+        println!("Compare yourself: {beacon} must have said {public} (or give what it said with --beacon-value).");
+    }
+    if args.receipt.is_some() {
+        println!("The receipt is genuine, and its holder took part.");
+    }
+    match place {
+        Some(place) => println!("{place} of {}", order.len()),
+        None => println!("{} drew.", order.len()),
+    }
+}
+
+/// The beacon whose word was taken for it.
+fn unchecked_beacon<'a>(args: &Args, draw: &'a Published) -> Option<&'a str> {
+    draw.beacon.as_deref().filter(|_| args.beacon_value.is_none())
+}
+
+/// Whose receipt it is, if it is a good one of this draw.
+fn check(receipt: &Receipt, draw: &Published, order: &Order) -> anyhow::Result<VisitorId> {
+    receipt.check(&draw.receipt_keys)?;
+    if (&receipt.room, receipt.epoch) != (&draw.room, draw.epoch) {
+        bail!("the receipt is of room {} in epoch {}, the draw is not", receipt.room, receipt.epoch);
+    }
+    if Some(&receipt.commitment) != draw.commitment.as_ref() {
+        bail!("the receipt was given under another commitment: the seed was exchanged after its holder came");
+    }
+    let whom: VisitorId = receipt.visitor.parse().context("the receipt names no visitor")?;
+    match order.place_of(whom) {
+        Some((_, arrival)) if arrival.0 == receipt.arrival => Ok(whom),
+        Some(_) => bail!("the roster says that the receipt's holder came at another time than the receipt does"),
+        None => bail!("the receipt's holder is not in the roster: they left before the opening, or were left out"),
+    }
+}
+
+fn place_of(whom: VisitorId, order: &Order) -> anyhow::Result<usize> {
+    order.place_of(whom).map(|(place, _)| place).with_context(|| format!("visitor {whom} is not in the roster"))
+}
+
+fn write_order(file: &Path, order: &Order) -> std::io::Result<()> {
+    let mut out = BufWriter::new(File::create(file)?);
+    for (place, (visitor, draw)) in (1_u64..).zip(order.iter()) {
+        writeln!(out, "{place} {visitor} {}", draw.0)?;
+    }
+    out.flush()
+}
+
+fn read_json<T: serde::de::DeserializeOwned>(file: &Path) -> anyhow::Result<T> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{} is not what this command takes", file.display()))
+}

@@ -1,0 +1,112 @@
+//! Several nodes, restarts and losses around one draw.
+
+use super::*;
+
+#[tokio::test]
+async fn two_nodes_over_one_redis_agree_on_every_place() {
+    let redis = RedisServer::start();
+    let (one, two) = (redis_engine(&redis).await, redis_engine(&redis).await);
+    let keys = keyring();
+    let houses = [House::on(one.clone(), keys.clone(), lottery).await, House::on(two, keys, lottery).await];
+    let mut crowd: Vec<Browser> = (0..40).map(|at| houses[at % 2].browser()).collect();
+    for visitor in &mut crowd {
+        register(visitor).await;
+    }
+    open_the_sale(&houses[0], &one).await;
+    let draws = [until_drawn(&houses[0]).await, until_drawn(&houses[1]).await];
+    for fact in ["commitment", "roster_digest", "public_value", "seed", "receipt_keys"] {
+        assert_eq!(draws[0][fact], draws[1][fact], "{fact}");
+    }
+    let mut positions = Vec::new();
+    for visitor in &mut crowd {
+        let here = visitor.until("waiting").await["position"].as_u64().unwrap();
+        for house in &houses {
+            let mut there = Browser { cookies: visitor.cookies.clone(), ..house.browser() };
+            assert_eq!(there.until("waiting").await["position"], here);
+        }
+        positions.push(here);
+    }
+    positions.sort_unstable();
+    assert_eq!(positions, (1..=40).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_node_restarted_between_pre_queue_and_draw_finds_the_seed_and_one_with_other_keys_does_not_draw() {
+    let redis = RedisServer::start();
+    let engine = redis_engine(&redis).await;
+    let old_key = SigningKey::random();
+    let first = House::on(engine.clone(), Keyring::new(old_key.clone(), Vec::new()), lottery).await;
+    let mut ann = first.browser();
+    register(&mut ann).await;
+    let commitment = draw_json(&first).await["commitment"].clone();
+    drop(first);
+
+    let stranger = House::on(engine.clone(), keyring(), lottery).await;
+    open_the_sale(&stranger, &engine).await;
+    eventually("the public value", async || draw_json(&stranger).await["public_value"].is_string().then_some(())).await;
+    several_looks(&stranger).await;
+    let draw = draw_json(&stranger).await;
+    assert!(draw["seed"].is_null() && draw["state"] == "drawing" && draw["commitment"] == commitment, "{draw}");
+    drop(stranger);
+
+    // The keys were rotated meanwhile: the older one made the commitment.
+    let keys = Keyring::new(SigningKey::random(), vec![old_key]);
+    let again = House::on(engine, keys, |config| {
+        lottery(config);
+        config.policy.schedule.opens_at_ms = Some(now_ms());
+    })
+    .await;
+    let draw = until_drawn(&again).await;
+    assert_eq!((&draw["commitment"], &draw["roster"]), (&commitment, &1.into()));
+    let mut ann = Browser { cookies: ann.cookies, ..again.browser() };
+    assert_eq!(ann.until("waiting").await["position"], 1);
+}
+
+/// Else whoever can roll a store back could draw again, until the order suits them.
+#[tokio::test]
+async fn what_was_published_stays_when_the_store_falls_back_to_before_it() {
+    let mut redis = RedisServer::start();
+    let engine = redis_engine(&redis).await;
+    let house = House::on(engine.clone(), keyring(), |config| {
+        lottery(config);
+        config.policy.settle = Duration::from_secs(1);
+    })
+    .await;
+    let mut crowd: Vec<Browser> = (0..20).map(|_| house.browser()).collect();
+    for visitor in &mut crowd[..15] {
+        register(visitor).await;
+    }
+    assert_eq!(redis.command("SAVE"), "+OK\r\n");
+    for visitor in &mut crowd[15..] {
+        register(visitor).await;
+    }
+    open_the_sale(&house, &engine).await;
+    let draw = until_drawn(&house).await;
+    assert_eq!(draw["roster"], 20);
+    let mut places = Vec::new();
+    for visitor in &mut crowd {
+        places.push(visitor.until("waiting").await["position"].clone());
+    }
+    let since_ms = house.room.view().snapshot.since_ms;
+
+    redis.restart();
+    eventually("another history", async || (house.room.view().snapshot.since_ms != since_ms).then_some(())).await;
+    // The copy is of before the opening was moved up, too.
+    open_the_sale(&house, &engine).await;
+    let again = eventually("the draw", async || {
+        let again = draw_json(&house).await;
+        for fact in ["commitment", "roster_digest", "public_value"] {
+            assert_eq!(again[fact], draw[fact], "{fact}");
+        }
+        Some(again).filter(|again| again["seed"].is_string() && again["state"] == "open")
+    })
+    .await;
+    assert_eq!(again["seed"], draw["seed"]);
+    for visitor in &mut crowd {
+        visitor.status().await;
+    }
+    eventually("everybody", async || (house.room.view().snapshot.line == 20).then_some(())).await;
+    for (visitor, place) in crowd.iter_mut().zip(&places) {
+        assert_eq!(visitor.until_json("/__room/main/status", |it| !it["position"].is_null()).await["position"], *place);
+    }
+}
