@@ -38,6 +38,7 @@ pub enum RedisClient {
 
 impl StoreArgs {
     /// The client that was chosen, the only one unless another is compiled in.
+    #[cfg_attr(not(feature = "fred"), expect(clippy::unused_self, reason = "there is nothing to choose from"))]
     pub fn client(&self) -> RedisClient {
         #[cfg(feature = "fred")]
         return self.redis_client;
