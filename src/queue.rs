@@ -9,6 +9,6 @@ pub mod snapshot;
 pub mod types;
 
 pub use scripts::Queue;
-pub use sketch::RankSketch;
+pub use sketch::{RankSketch, SketchKeeper};
 pub use snapshot::Snapshot;
 pub use types::{Arrival, Mode, Place, Policy, Proof, RoomName, Score, VisitorId};

@@ -11,7 +11,6 @@ use std::{
 };
 
 use arc_swap::{ArcSwap, Guard};
-use tokio::sync::Notify;
 
 use super::{
     flow::FlowMeter,
@@ -25,14 +24,12 @@ use super::{
 use crate::{
     clock::SharedClock,
     config::RoomConfig,
-    queue::{Mode, Queue, RoomName, Score},
+    queue::{Mode, Queue, RoomName},
     shutdown::Shutdown,
     store::{SharedEngine, StoreError},
     tokens::Keyring,
 };
 
-/// How long a newcomer's answer may be held back for the next snapshot.
-const LONGEST_LOOK: Duration = Duration::from_millis(400);
 /// Most visitors noted as present between two flushes.
 const MOST_SEEN: usize = 200_000;
 /// Most visitors remembered as having lost their place.
@@ -60,8 +57,6 @@ pub struct LiveRoom {
     /// When the store was last told that nothing is left, milliseconds by its clock.
     pub(super) sold_out_told_ms: AtomicU64,
     view: ArcSwap<View>,
-    /// Rings when there is a new view.
-    looked: Notify,
     away: AtomicBool,
     shutdown: OnceLock<Shutdown>,
 }
@@ -95,8 +90,7 @@ impl LiveRoom {
             registered: Recent::new(MOST_SESSIONS),
             renewing: Recent::new(MOST_SESSIONS),
             sold_out_told_ms: AtomicU64::new(0),
-            view: ArcSwap::from_pointee(View { snapshot, asked_at_micros, flow }),
-            looked: Notify::new(),
+            view: ArcSwap::from_pointee(View { snapshot, sketch: Arc::default(), asked_at_micros, flow }),
             away: AtomicBool::new(false),
             shutdown: OnceLock::new(),
         }))
@@ -166,22 +160,6 @@ impl LiveRoom {
 
     pub(super) fn set_view(&self, view: View) {
         self.view.store(Arc::new(view));
-        self.looked.notify_waiters();
-    }
-
-    /// Waits until the node has seen the line with `score` in it: whoever comes back within a moment of joining would
-    /// be told a position that is too low and rises. Without a snapshot in time the position stays open.
-    pub(super) async fn until_seen(&self, score: Score) {
-        let seen = async {
-            loop {
-                let looked = self.looked.notified();
-                if self.view().has_seen(score) || self.view().is_settling() {
-                    break;
-                }
-                looked.await;
-            }
-        };
-        let _in_time = tokio::time::timeout(LONGEST_LOOK, seen).await;
     }
 
     /// Logs when the store comes and goes, once each.

@@ -49,6 +49,7 @@ impl LiveRoom {
             // Rounded down: the token ends before the slot goes to someone else.
             exp: expires_ms / 1_000,
             epoch: self.view().snapshot.epoch,
+            ahead: None,
             called_ms: Some(called_ms),
             admitted_ms: Some(admitted_ms),
         })

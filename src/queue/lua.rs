@@ -19,3 +19,4 @@ pub(super) static LEAVE: Script = script!("leave-5.lua");
 pub(super) static SEEN: Script = script!("seen-5.lua");
 pub(super) static SWEEP: Script = script!("sweep-5.lua");
 pub(super) static SNAPSHOT: Script = script!("snapshot-5.lua");
+pub(super) static SKETCH: Script = script!("sketch-5.lua");

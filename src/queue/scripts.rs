@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Arrival, Mode, Place, Policy, Proof, RoomName, Snapshot, VisitorId, keys, lua, reply};
+use super::{
+    Arrival, Mode, Place, Policy, Proof, RoomName, Snapshot, VisitorId, keys, lua, reply,
+    sketch::{Measures, Question},
+};
 use crate::store::{Arg, Script, SharedEngine, StoreError, Value};
 
 /// How the error ends that says so of a room without state.
@@ -161,6 +164,16 @@ impl Queue {
     /// The room as it stands.
     pub async fn snapshot(&self) -> Result<Snapshot, StoreError> {
         Snapshot::read(self.run(&lua::SNAPSHOT, Vec::new()).await?)
+    }
+
+    /// Measures the line where a [`SketchKeeper`](super::SketchKeeper) asks.
+    pub async fn sketch(&self, question: &Question) -> Result<Measures, StoreError> {
+        let mut args = Vec::new();
+        for walk in &question.0 {
+            args.extend([walk.from.into(), Arg::Int(i64::try_from(walk.distances.len()).unwrap_or(0))]);
+            args.extend(walk.distances.iter().map(|&distance| Arg::from(distance)));
+        }
+        Measures::read(self.run(&lua::SKETCH, args).await?)
     }
 
     async fn run(&self, script: &'static Script, args: Vec<Arg>) -> Result<reply::Reply, StoreError> {

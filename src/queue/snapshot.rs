@@ -1,6 +1,6 @@
 //! What a node knows of a room between two looks at the store.
 
-use super::{Mode, RankSketch, Score, reply::Reply};
+use super::{Mode, Score, reply::Reply};
 use crate::store::StoreError;
 
 /// A room at one instant.
@@ -30,8 +30,6 @@ pub struct Snapshot {
     pub inside: u64,
     /// The highest score called so far: nobody behind it needs to ask the store whether it is their turn.
     pub watermark: Score,
-    /// Answers positions.
-    pub sketch: RankSketch,
     /// Visitors who ever joined the line, in this history.
     pub joined_total: u64,
     /// Visitors ever called, in this history.
@@ -43,6 +41,11 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// Whether places and sessions of a lost history are still registering.
+    pub fn is_settling(&self) -> bool {
+        self.now_ms < self.settle_until_ms
+    }
+
     pub(super) fn read(mut reply: Reply) -> Result<Self, StoreError> {
         Ok(Self {
             now_ms: reply.number()?,
@@ -61,7 +64,6 @@ impl Snapshot {
             called_total: reply.number()?,
             admitted_total: reply.number()?,
             no_shows_total: reply.number()?,
-            sketch: RankSketch::read(&mut reply)?,
         })
     }
 }

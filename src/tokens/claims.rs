@@ -32,6 +32,8 @@ pub struct Claims {
     pub exp: u64,
     /// `epoch`: the room's epoch when it was issued. Whoever knows the present epoch compares.
     pub epoch: u64,
+    /// `ahead`: how many waited before the visitor at joining, if that is known: never more since. Only in queue tokens.
+    pub ahead: Option<u64>,
     /// `called_ms`: when the visitor was called, Unix milliseconds. Only in session tokens.
     pub called_ms: Option<u64>,
     /// `admitted_ms`: when the visitor was let in, Unix milliseconds. Only in session tokens.
@@ -48,6 +50,8 @@ struct Payload {
     iat: u64,
     exp: u64,
     epoch: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ahead: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     called_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,6 +70,7 @@ impl Claims {
             iat: self.iat,
             exp: self.exp,
             epoch: self.epoch,
+            ahead: self.ahead,
             called_ms: self.called_ms,
             admitted_ms: self.admitted_ms,
         };
@@ -83,6 +88,7 @@ impl Claims {
             iat: payload.iat,
             exp: payload.exp,
             epoch: payload.epoch,
+            ahead: payload.ahead,
             called_ms: payload.called_ms,
             admitted_ms: payload.admitted_ms,
         })

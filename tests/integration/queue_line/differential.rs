@@ -1,11 +1,11 @@
 //! The same random history on both engines: the same replies, the same room in the end.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use proptest::prelude::*;
 use stanchion::{
     clock::Clock as _,
-    queue::{Place, Proof, Score, Snapshot},
+    queue::{Place, Proof, RankSketch, Score, SketchKeeper, Snapshot},
 };
 
 use super::{
@@ -14,9 +14,14 @@ use super::{
 };
 
 /// Plays the steps; every other poll and arrival carries a token of an older history.
-async fn replies(world: &World, steps: &[Step]) -> (Vec<Place>, Vec<u32>, Snapshot) {
+async fn replies(world: &World, steps: &[Step]) -> (Vec<Place>, Vec<u32>, Snapshot, Vec<Arc<RankSketch>>) {
+    let (mut keeper, mut sketches) = (SketchKeeper::default(), Vec::new());
     let (queue, mut places, mut counts) = (&world.queue, Vec::new(), Vec::new());
     for (turn, step) in steps.iter().enumerate() {
+        if turn % 4 == 0 {
+            world.measure(&mut keeper, 2).await;
+            sketches.push(keeper.sketch());
+        }
         let now_ms = world.now_ms();
         let age = if turn % 2 == 0 { 60_000 } else { 0 };
         let score = Score(world.clock.unix_micros() - 70_000_000 + turn as u64 % 5);
@@ -50,7 +55,7 @@ async fn replies(world: &World, steps: &[Step]) -> (Vec<Place>, Vec<u32>, Snapsh
             }
         }
     }
-    (places, counts, world.snapshot().await)
+    (places, counts, world.snapshot().await, sketches)
 }
 
 proptest! {
