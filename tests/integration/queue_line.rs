@@ -6,6 +6,7 @@ mod clocks;
 mod differential;
 mod histories;
 mod losses;
+mod million;
 mod modes;
 mod places;
 mod positions;
