@@ -2,6 +2,7 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::Arc,
     time::Duration,
 };
 
@@ -11,7 +12,7 @@ use proptest::{
 };
 use stanchion::{
     clock::Clock as _,
-    queue::{NodeId, Past, Place, Policy, Proof, Reported, Score, Snapshot},
+    queue::{NodeId, Past, Place, Policy, Proof, RankSketch, Reported, Score, SketchKeeper, Snapshot},
     store::SharedEngine,
 };
 
@@ -24,13 +25,18 @@ use super::{
 use crate::support::{redis_client::RedisClient, redis_server::RedisServer, seeds::seeds};
 
 /// Plays the steps; every other poll and arrival carries a token of an older history.
-/// Everything both engines must agree on.
-type Story = (Vec<Place>, Vec<u32>, Vec<Reported>, Vec<String>, Snapshot);
+/// Everything all engines must agree on.
+type Story = (Vec<Place>, Vec<u32>, Vec<Reported>, Vec<String>, Snapshot, Vec<Arc<RankSketch>>);
 
 async fn replies(world: &World, steps: &[Step], policy: &Policy) -> Story {
+    let (mut keeper, mut sketches) = (SketchKeeper::default(), Vec::new());
     let (queue, mut places, mut counts) = (&world.queue, Vec::new(), Vec::new());
     let (mut reports, mut draws) = (Vec::new(), Vec::new());
     for (turn, step) in steps.iter().enumerate() {
+        if turn % 4 == 0 {
+            world.measure(&mut keeper, 2).await;
+            sketches.push(keeper.sketch());
+        }
         let now_ms = world.now_ms();
         let age = if turn % 2 == 0 { 60_000 } else { 0 };
         let score = Score(world.clock.unix_micros() - 70_000_000 + turn as u64 % 5);
@@ -71,7 +77,7 @@ async fn replies(world: &World, steps: &[Step], policy: &Policy) -> Story {
             }
         }
     }
-    (places, counts, reports, draws, world.snapshot().await)
+    (places, counts, reports, draws, world.snapshot().await, sketches)
 }
 
 /// Each engine on Redis has a database of its own, emptied before each history.

@@ -10,7 +10,10 @@ use futures_util::future::BoxFuture;
 use redis::aio::MultiplexedConnection;
 use stanchion::{
     clock::{Clock as _, ManualClock},
-    queue::{Arrival, Past, Place, Policy, Proof, Queue, RoomName, Schedule, Score, Snapshot, VisitorId},
+    queue::{
+        Arrival, Past, Place, Policy, Proof, Queue, RankSketch, RoomName, Schedule, Score, SketchKeeper, Snapshot,
+        VisitorId,
+    },
     store::{Arg, Engine, Script, SharedEngine, StoreError, Value, in_process::InProcess},
 };
 
@@ -127,6 +130,25 @@ impl World {
 
     pub async fn snapshot(&self) -> Snapshot {
         self.queue.snapshot(0).await.unwrap()
+    }
+
+    /// What a node knows of the positions once it has measured the line.
+    pub async fn sketch(&self) -> Arc<RankSketch> {
+        let mut keeper = SketchKeeper::default();
+        assert!(self.measure(&mut keeper, 400).await, "never content");
+        keeper.sketch()
+    }
+
+    /// One look of at most `most` questions. Returns whether the keeper has nothing more to ask.
+    pub async fn measure(&self, keeper: &mut SketchKeeper, most: usize) -> bool {
+        let mut question = keeper.begin();
+        for _ in 0..most {
+            match keeper.take(&self.queue.sketch(&question).await.unwrap()) {
+                Some(next) => question = next,
+                None => return true,
+            }
+        }
+        false
     }
 }
 
