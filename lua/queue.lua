@@ -355,6 +355,8 @@ local function restore(visitor, score, issued_ms)
   if not takes_visitors() then
     return place(P_NOT_OPEN, mode())
   end
+  -- Whoever is unknown may be the first to meet a store that fell back.
+  same_history()
   local of_lost_history = issued_ms < state.since_ms and believes_lost_history()
   if not of_lost_history or is_over(visitor, issued_ms) or score <= 0 or score >= ASIDE then
     return place(P_NONE)

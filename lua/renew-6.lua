@@ -18,7 +18,9 @@ if ends and ends <= now_ms then
   return place(P_NONE)
 end
 if not ends then
+  same_history()
   if is_over(visitor, issued_ms) or issued_ms >= state.since_ms or token_ends <= now_ms then
+    save()
     return place(P_NONE)
   end
   -- Their queue token may have brought them back into the line already: one visitor, one place (G4).
@@ -28,4 +30,5 @@ if not ends then
 end
 ends = math.max(ends, renewed)
 redis.call('ZADD', INSIDE, text(ends), visitor)
+save()
 return inside_place(visitor, ends)

@@ -6,12 +6,12 @@ use std::{
 };
 
 use stanchion::{
-    queue::{Arrival, Past, Place, Policy, Queue},
+    queue::{Arrival, Past, Place, Policy, Proof, Queue},
     store::redis_engine::RedisEngine,
 };
 
 use super::world::{is_called, is_inside, policy, room, visitor};
-use crate::support::redis_server::RedisServer;
+use crate::support::{eventually::eventually, redis_server::RedisServer};
 
 async fn room_on(redis: &RedisServer, policy: &Policy) -> Queue {
     let engine = RedisEngine::connect(&redis.url()).await.unwrap();
@@ -81,4 +81,32 @@ async fn nobody_is_admitted_twice_by_nodes_that_race() {
     let places = futures_util::future::join_all(claims).await;
     let fresh = places.into_iter().filter(|place| matches!(place, Ok(Place::Inside { fresh: true, .. }))).count();
     assert_eq!(fresh, 10);
+}
+
+/// G5: whoever asks first after the store fell back to an older copy is believed, before any node has looked after it.
+#[tokio::test]
+async fn the_first_to_ask_a_store_that_fell_back_is_believed() {
+    for session_first in [true, false] {
+        let mut redis = RedisServer::start();
+        let queue = room_on(&redis, &policy()).await;
+        assert_eq!(redis.command("SAVE"), "+OK\r\n");
+        let arrivals = [Arrival { may_enter: true, ..newcomer(1) }, newcomer(2)];
+        let places = queue.join(&arrivals).await.unwrap();
+        let [Place::Inside { expires_ms, admitted_ms, .. }, Place::Waiting { score, .. }] = places[..] else {
+            panic!("{places:?}");
+        };
+        redis.restart();
+        eventually("the engine to be connected again", async || queue.snapshot(0).await.ok()).await;
+        let proof = Proof { score, issued_at_ms: score.0 / 1_000 };
+        let renew = async || queue.renew(visitor(1), admitted_ms, expires_ms, Duration::from_mins(1), u64::MAX).await;
+        let seen = async || queue.seen(&[(visitor(2), proof)]).await.unwrap()[0];
+        let (session, place) = if session_first {
+            (renew().await.unwrap(), seen().await)
+        } else {
+            let place = seen().await;
+            (renew().await.unwrap(), place)
+        };
+        assert!(is_inside(session), "{session:?}");
+        assert!(matches!(place, Place::Waiting { score: now, .. } if now == score), "{place:?}");
+    }
 }
