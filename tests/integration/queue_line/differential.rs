@@ -12,7 +12,7 @@ use proptest::{
 };
 use stanchion::{
     clock::Clock as _,
-    queue::{NodeId, Past, Place, Policy, Proof, RankSketch, Reported, Score, SketchKeeper, Snapshot},
+    queue::{NodeId, Past, Place, Policy, Proof, Queue, RankSketch, Reported, Score, SketchKeeper, Snapshot},
     store::SharedEngine,
 };
 
@@ -22,7 +22,7 @@ use super::{
     pacing::LEASE,
     world::{World, visitor},
 };
-use crate::support::{redis_client::RedisClient, redis_server::RedisServer, seeds::seeds};
+use crate::support::{eventually::eventually, redis_client::RedisClient, redis_server::RedisServer, seeds::seeds};
 
 /// Plays the steps; every other poll and arrival carries a token of an older history.
 /// Everything all engines must agree on.
@@ -112,7 +112,16 @@ fn every_engine_tells_the_same_story() {
                     let there = World::over(engine.clone());
                     runtime.block_on(async { replies(&there.configured(policy.clone()).await, &steps, &policy).await })
                 };
-                prop_assert_eq!(&here, &in_time(there), "in process (left) against {:?} (right)", client);
+                // Answers of a connection come in order: after this one, nothing of before is still to be done.
+                let all_done = || {
+                    let queue = World::over(engine.clone()).queue;
+                    let answer = async || match queue.snapshot(0).await {
+                        Err(error) if !Queue::is_unconfigured(&error) => None,
+                        answer => Some(answer),
+                    };
+                    drop(runtime.block_on(eventually("an answer", answer)));
+                };
+                prop_assert_eq!(&here, &in_time(there, all_done), "in process (left) against {:?} (right)", client);
             }
             Ok(())
         });
@@ -121,14 +130,14 @@ fn every_engine_tells_the_same_story() {
 }
 
 /// Plays again what failed because a loaded machine missed a deadline.
-fn in_time(play: impl Fn() -> Story) -> Story {
+fn in_time(play: impl Fn() -> Story, all_done: impl Fn()) -> Story {
     for _ in 0..10 {
         match catch_unwind(AssertUnwindSafe(&play)) {
             Ok(story) => return story,
             Err(panic) if !panic.downcast_ref::<String>().is_some_and(|said| said.contains("Unavailable(")) => {
                 resume_unwind(panic)
             }
-            Err(_) => {}
+            Err(_) => all_done(),
         }
     }
     play()
