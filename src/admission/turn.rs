@@ -65,6 +65,16 @@ impl LiveRoom {
         }
     }
 
+    /// [`LiveRoom::look_up`] for a visitor who merely waits, which takes no waiting: most polls are theirs. `None` for anybody
+    /// else, and then nothing is noted.
+    pub fn look_up_at_once(&self, claims: &Claims) -> Option<Turn> {
+        let waits = claims.iat != PROMISE && !claims.draw && self.view().has_seen(claims.score);
+        (waits && self.is_waiting(claims)).then(|| {
+            self.presence.note(claims.sub, proof_of(claims));
+            Turn::held(Standing::Waiting, claims.clone())
+        })
+    }
+
     /// Where the holder of `queue` stands. Claims when called. Someone without a token stays without a place.
     pub async fn look_up(self: &Arc<Self>, queue: Option<Claims>) -> Turn {
         match queue {
@@ -98,7 +108,7 @@ impl LiveRoom {
             return self.wait_for_the_draw(claims).await;
         }
         let proof = proof_of(&claims);
-        if self.is_away() || !self.must_ask(&claims) {
+        if self.is_waiting(&claims) {
             self.presence.note(claims.sub, proof);
             self.until_seen(claims.score).await;
             return Turn::held(Standing::Waiting, claims);
@@ -128,6 +138,11 @@ impl LiveRoom {
         let drawn = Claims { score, draw: false, arrival: Some(claims.score), ..claims };
         let turn = Box::pin(self.come_back(drawn, true)).await;
         Turn { is_new: turn.is_new || turn.queue.is_some(), ..turn }
+    }
+
+    /// Whether the store has nothing else to say of them, or cannot say it.
+    fn is_waiting(&self, claims: &Claims) -> bool {
+        self.is_away() || !self.must_ask(claims)
     }
 
     /// Nobody behind the last one called can have been called; whoever is said to have no place asks for certainty.

@@ -23,13 +23,13 @@ pub fn run(args: &Args) -> anyhow::Result<Vec<Row>> {
     let cookies = visitors::cookies(VISITORS, 10_000)?;
     std::thread::sleep(Duration::from_secs(3));
     let mut runs = |polls: u32| {
-        let before = store::script_runs(&mut connection)?;
+        let before = store::scripts(&mut connection)?.runs;
         if polls == 0 {
             std::thread::sleep(TIME);
         } else {
             client::poll_at_rate(gateway.port, &cookies, f64::from(polls) / TIME.as_secs_f64(), TIME)?;
         }
-        anyhow::Ok(f64::from(u32::try_from(store::script_runs(&mut connection)? - before)?))
+        anyhow::Ok(f64::from(u32::try_from(store::scripts(&mut connection)?.runs - before)?))
     };
     let (idle, few, many) = (runs(0)?, runs(1_000)?, runs(10_000)?);
     let seconds = TIME.as_secs_f64();

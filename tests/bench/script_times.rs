@@ -32,12 +32,14 @@ pub fn run(args: &Args) -> anyhow::Result<Vec<Row>> {
     let mut measure = |name: &str, goal, mut script: Box<dyn FnMut(u32) -> anyhow::Result<()>>| {
         // Once for the connection and the script to be known.
         script(0)?;
-        store::log_everything(&mut connection)?;
+        let mut micros = Vec::new();
         for round in 1..=RUNS {
+            let before = store::scripts(&mut connection)?;
             script(round)?;
+            let after = store::scripts(&mut connection)?;
+            anyhow::ensure!(after.runs == before.runs + 1, "{name} was not one run");
+            micros.push(after.micros - before.micros);
         }
-        let micros = store::script_micros(&mut connection)?;
-        anyhow::ensure!(micros.len() == RUNS as usize, "{} runs of {name} in the log", micros.len());
         rows.push(Row::new(format!("µs that Redis is blocked by {name}"), Spread::of(micros), goal));
         anyhow::Ok(())
     };

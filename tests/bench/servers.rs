@@ -56,7 +56,13 @@ pub fn gateway(binary: &Path, redis: &Server) -> anyhow::Result<Server> {
         let file = dir.join("stanchion.toml");
         fs::write(&file, config)?;
         let mut command = Command::new(&binary);
-        command.args(["serve", "--config"]).arg(file).arg("--data").arg(dir).env("STANCHION_KEYS", visitors::key_hex());
+        command
+            .args(["serve", "--config"])
+            .arg(file)
+            .arg("--data")
+            .arg(dir)
+            .env("STANCHION_KEYS", visitors::key_hex())
+            .env("STANCHION_LOG", "warn");
         Ok(command)
     })
 }

@@ -39,33 +39,20 @@ fn key(part: &str) -> String {
     format!("stanchion:{{main}}:{part}")
 }
 
-/// How many scripts ran so far.
-pub fn script_runs(connection: &mut Connection) -> anyhow::Result<u64> {
+/// What the scripts did so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Scripts {
+    pub runs: u64,
+    /// How long they took, in microseconds.
+    pub micros: f64,
+}
+
+/// By the server's own count.
+pub fn scripts(connection: &mut Connection) -> anyhow::Result<Scripts> {
     let info: String = redis::cmd("INFO").arg("commandstats").query(connection)?;
-    let calls =
-        info.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls=")?.split(',').next()?.parse().ok());
-    Ok(calls.unwrap_or(0))
-}
-
-/// The log of slow commands, which now holds every command.
-pub fn log_everything(connection: &mut Connection) -> anyhow::Result<()> {
-    redis::cmd("CONFIG")
-        .arg("SET")
-        .arg("slowlog-log-slower-than")
-        .arg(0)
-        .arg("slowlog-max-len")
-        .arg(4_096)
-        .exec(connection)?;
-    redis::cmd("SLOWLOG").arg("RESET").exec(connection)?;
-    Ok(())
-}
-
-/// How long each script in that log took, in microseconds.
-pub fn script_micros(connection: &mut Connection) -> anyhow::Result<Vec<f64>> {
-    type Entry = (u64, u64, u32, Vec<String>, String, String);
-    let log: Vec<Entry> = redis::cmd("SLOWLOG").arg("GET").arg(4_096).query(connection)?;
-    let is_script = |entry: &&Entry| entry.3.first().is_some_and(|command| command.eq_ignore_ascii_case("evalsha"));
-    Ok(log.iter().filter(is_script).map(|entry| f64::from(entry.2)).collect())
+    let line = info.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:")).unwrap_or_default();
+    let field = |name| line.split(',').find_map(|field| field.strip_prefix(name)?.strip_prefix('=')).unwrap_or("0");
+    Ok(Scripts { runs: field("calls").parse()?, micros: field("usec").parse()? })
 }
 
 /// The text of `join`, as it is bound.
