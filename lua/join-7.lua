@@ -41,8 +41,11 @@ local function newcomer(visitor, may_enter)
     return admit(visitor, score, now_ms)
   end
   local waiting = enter_line(visitor, score)
-  -- The last of the line is behind everybody: known here at no cost, where a snapshot would only know it later.
-  waiting[3] = redis.call('ZCARD', LINE)
+  -- The last of the line is behind everybody, which is known here at no cost; unless others are still to come before
+  -- them, by the draw or back from a lost history.
+  if mode() ~= DRAWING and now_ms >= state.settle_until_ms then
+    waiting[3] = redis.call('ZCARD', LINE)
+  end
   return waiting
 end
 

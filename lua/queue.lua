@@ -111,8 +111,10 @@ local function takes_visitors()
   return now == OPEN or now == PAUSED or now == PREQUEUE or now == DRAWING
 end
 
+-- Which server this is; '' for an account that may not know.
 local function server()
-  return string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') or ''
+  local info = redis.pcall('INFO', 'server')
+  return type(info) == 'string' and string.match(info, 'run_id:(%x+)') or ''
 end
 
 -- Whether the store is still the server that wrote the state. Another one (restarted from a file, or a promoted replica)

@@ -12,6 +12,6 @@ pub mod types;
 
 pub use pace::{NodeId, Pace, Reported};
 pub use scripts::Queue;
-pub use sketch::RankSketch;
+pub use sketch::{RankSketch, SketchKeeper};
 pub use snapshot::{Draw, Snapshot};
 pub use types::{Arrival, Method, Mode, Past, Place, Policy, Proof, RoomName, Schedule, Score, VisitorId};

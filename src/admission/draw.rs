@@ -4,6 +4,8 @@
 //! The seed is derived from the signing keys, which several nodes share anyway, and the epoch: there is nothing to hand
 //! around and nothing to lose. A node whose newest key is another one finds the right key by the commitment.
 
+use std::sync::atomic::Ordering;
+
 use super::{LiveRoom, status::rfc3339, view::View};
 use crate::{
     queue::{
@@ -17,7 +19,7 @@ use crate::{
 /// Visitors read at once for the digest.
 const READ_AT_ONCE: u32 = 1_000;
 /// Visitors drawn at once, so that no script holds the store up for long.
-const DRAW_AT_ONCE: u32 = 200;
+const DRAW_AT_ONCE: usize = 100;
 
 impl LiveRoom {
     /// What `visitor` drew; `None` until everybody has.
@@ -96,13 +98,15 @@ impl LiveRoom {
             }
             // The operator has yet to say what the beacon said.
             (Some(_), None) => Ok(()),
-            (Some(_), Some(public)) => match self.seed(snapshot.epoch, commitment) {
-                Some(seed) => self.draw_everybody(snapshot.epoch, draw, &seed.with(public)).await,
-                None => {
-                    tracing::error!(room = %self.name(), "the draw hangs on a signing key this gateway does not have");
-                    Ok(())
+            (Some(_), Some(public)) => {
+                if let Some(seed) = self.seed(snapshot.epoch, commitment) {
+                    return self.draw_everybody(snapshot.epoch, draw, &seed.with(public)).await;
                 }
-            },
+                if self.keyless_epoch.swap(snapshot.epoch, Ordering::Relaxed) != snapshot.epoch {
+                    tracing::error!(room = %self.name(), "the draw hangs on a signing key this gateway does not have");
+                }
+                Ok(())
+            }
         }
     }
 
@@ -160,15 +164,24 @@ impl LiveRoom {
     async fn draw_everybody(&self, epoch: u64, draw: &Draw, draws: &Draws) -> Result<(), StoreError> {
         let mut after = Score(draw.drawn_to);
         loop {
-            let stretch = self.queue.roster(after, DRAW_AT_ONCE).await?;
-            let is_last = stretch.len() < DRAW_AT_ONCE as usize;
-            after = stretch.last().map_or(after, |&(_, last)| last);
-            let drawn: Vec<_> = stretch.into_iter().map(|(visitor, _)| (visitor, draws.of(visitor))).collect();
-            let goes_on = self.queue.draw(epoch, after, is_last, &drawn).await?;
-            if is_last && goes_on {
-                tracing::info!(room = %self.name(), visitors = draw.roster, "everybody drew: export the roster to publish it");
+            let page = self.queue.roster(after, READ_AT_ONCE).await?;
+            let is_last_page = page.len() < READ_AT_ONCE as usize;
+            after = page.last().map_or(after, |&(_, last)| last);
+            let scores: Vec<_> = page.iter().map(|&(visitor, _)| (visitor, draws.of(visitor))).collect();
+            let mut stretches = scores.chunks(DRAW_AT_ONCE).zip(page.chunks(DRAW_AT_ONCE)).peekable();
+            // One after the other: `drawn_to` must not pass somebody whose stretch got lost.
+            while let Some((scores, stretch)) = stretches.next() {
+                let until = stretch.last().map_or(after, |&(_, arrival)| arrival);
+                let is_last = is_last_page && stretches.peek().is_none();
+                if !self.queue.draw(epoch, until, is_last, scores).await? {
+                    return Ok(());
+                }
             }
-            if is_last || !goes_on {
+            if page.is_empty() {
+                self.queue.draw(epoch, after, true, &[]).await?;
+            }
+            if is_last_page {
+                tracing::info!(room = %self.name(), visitors = draw.roster, "everybody drew: export the roster to publish it");
                 return Ok(());
             }
         }

@@ -7,11 +7,10 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
-use tokio::sync::Notify;
 
 use super::{
     flow::FlowMeter,
@@ -28,7 +27,7 @@ use super::{
 use crate::{
     clock::SharedClock,
     config::RoomConfig,
-    queue::{Mode, Past, Queue, RoomName, Score, Snapshot},
+    queue::{Mode, Past, Queue, RoomName, Snapshot},
     shutdown::Shutdown,
     store::{SharedEngine, StoreError},
     tokens::Keyring,
@@ -36,8 +35,6 @@ use crate::{
 
 /// The store is told of a lost epoch no more often than this.
 const TELL_AGAIN_MS: u64 = 1_000;
-/// How long a newcomer's answer may be held back for the next snapshot.
-const LONGEST_LOOK: Duration = Duration::from_millis(400);
 /// Most visitors noted as present between two flushes.
 const MOST_SEEN: usize = 200_000;
 /// Most visitors remembered as having lost their place.
@@ -63,6 +60,8 @@ pub struct LiveRoom {
     pub(super) registered: Recent,
     /// Sessions whose renewal is under way or just happened, so that parallel requests make one trip.
     pub(super) renewing: Recent,
+    /// The last epoch of whose draw the node said that it lacks the key.
+    pub(super) keyless_epoch: AtomicU64,
     /// When the store was last told of an epoch it lost, milliseconds by its clock.
     epoch_told_ms: AtomicU64,
     /// When the store was last told that nothing is left, milliseconds by its clock.
@@ -73,8 +72,6 @@ pub struct LiveRoom {
     pub(super) meter: Arc<Meter>,
     outlook: ArcSwapOption<Outlook>,
     view: ArcSwap<View>,
-    /// Rings when there is a new view.
-    looked: Notify,
     away: AtomicBool,
     shutdown: OnceLock<Shutdown>,
 }
@@ -115,9 +112,9 @@ impl LiveRoom {
             opened_ms: snapshot.now_ms,
             meter: Arc::default(),
             outlook: ArcSwapOption::empty(),
+            keyless_epoch: AtomicU64::new(0),
             epoch_told_ms: AtomicU64::new(0),
-            view: ArcSwap::from_pointee(View { snapshot, asked_at_micros, flow, draws: None }),
-            looked: Notify::new(),
+            view: ArcSwap::from_pointee(View { snapshot, sketch: Arc::default(), asked_at_micros, flow, draws: None }),
             away: AtomicBool::new(false),
             shutdown: OnceLock::new(),
         };
@@ -246,22 +243,6 @@ impl LiveRoom {
 
     pub(super) fn set_view(&self, view: View) {
         self.view.store(Arc::new(view));
-        self.looked.notify_waiters();
-    }
-
-    /// Waits until the node has seen the line with `score` in it: whoever comes back within a moment of joining would
-    /// be told a position that is too low and rises. Without a snapshot in time the position stays open.
-    pub(super) async fn until_seen(&self, score: Score) {
-        let seen = async {
-            loop {
-                let looked = self.looked.notified();
-                if self.view().has_seen(score) || self.view().is_settling() {
-                    break;
-                }
-                looked.await;
-            }
-        };
-        let _in_time = tokio::time::timeout(LONGEST_LOOK, seen).await;
     }
 
     /// Logs when the store comes and goes, once each.

@@ -52,6 +52,7 @@ impl LiveRoom {
             epoch: self.view().snapshot.epoch,
             draw: false,
             arrival: None,
+            ahead: None,
             called_ms: Some(called_ms),
             admitted_ms: Some(admitted_ms),
         })

@@ -1,5 +1,6 @@
 //! What a node sees of the shop: how long admitted visitors' requests wait for the head of an answer, how many fail, how
-//! many are under way, and how many more visitors the shop says it can take.
+//! many are under way, and how many more visitors the shop says it can take. A wait is from the gate's word to the head of
+//! the answer: a visitor who sends a large body slowly counts as a slow request.
 //!
 //! A request costs the hot path three relaxed additions to shared numbers, no lock. They only ever grow; the one task that
 //! reports them ([`Window`]) looks once a second and reads the last seconds from differences.

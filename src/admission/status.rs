@@ -143,8 +143,7 @@ fn state(standing: &Standing, mode: Mode) -> State {
         (Standing::NotOpen(Mode::Closed), _) | (_, Mode::Closed) => State::Closed,
         (Standing::NotOpen(Mode::Scheduled), _)
         | (Standing::Promised | Standing::Registered | Standing::Waiting, Mode::Scheduled) => State::Scheduled,
-        (Standing::Registered, _)
-        | (Standing::NotOpen(Mode::Prequeue), _)
+        (Standing::Registered | Standing::NotOpen(Mode::Prequeue), _)
         | (Standing::Promised | Standing::Waiting, Mode::Prequeue) => State::Prequeue,
         (Standing::NotQueued, _) => State::NotQueued,
         (Standing::Called { .. }, _) => State::Waiting,

@@ -19,8 +19,6 @@ pub struct Turn {
     /// Whether the visitor does not hold the token yet that goes with the standing, and must be given it: the session
     /// token when let in, else the queue token.
     pub is_new: bool,
-    /// How many wait before them, if they joined just now: no snapshot knows them yet.
-    pub ahead: Option<u64>,
 }
 
 /// Where a visitor stands.
@@ -110,7 +108,6 @@ impl LiveRoom {
         let proof = proof_of(&claims);
         if self.is_waiting(&claims) {
             self.presence.note(claims.sub, proof);
-            self.until_seen(claims.score).await;
             return Turn::held(Standing::Waiting, claims);
         }
         match self.queue.claim(claims.sub, Some(proof)).await {
@@ -160,7 +157,7 @@ impl LiveRoom {
         match place {
             Place::None => Turn::held(Standing::Expired, claims),
             Place::Waiting { score, .. } if score == claims.score => Turn::held(Standing::Waiting, claims),
-            Place::Waiting { score, .. } => Turn::given(Standing::Waiting, self.queue_claims(claims.sub, score)),
+            Place::Waiting { score, .. } => Turn::given(Standing::Waiting, self.queue_claims(claims.sub, score, None)),
             Place::Called { wait_ms, .. } => Turn::held(Standing::Called { wait_ms }, claims),
             Place::Registered { .. } => Turn::held(Standing::Registered, claims),
             Place::Inside { .. } => match self.session_claims(claims.sub, place) {
@@ -191,18 +188,18 @@ impl LiveRoom {
             },
             Some(Place::Waiting { score, ahead }) => {
                 self.expired.remove(visitor);
-                let claims = self.queue_claims(visitor, score);
+                let claims = self.queue_claims(visitor, score, ahead);
                 // The repeat of a join does not count as being seen.
                 self.presence.note(visitor, proof_of(&claims));
-                Turn { ahead, ..Turn::given(Standing::Waiting, claims) }
+                Turn::given(Standing::Waiting, claims)
             }
             Some(Place::Registered { arrival }) => {
-                let receipt = Claims { draw: true, ..self.queue_claims(visitor, arrival) };
+                let receipt = Claims { draw: true, ..self.queue_claims(visitor, arrival, None) };
                 Turn::given(Standing::Registered, receipt)
             }
             // Another tab joined before, or an earlier join's answer was lost.
             Some(Place::Called { score, wait_ms, .. }) => {
-                Turn::given(Standing::Called { wait_ms }, self.queue_claims(visitor, score))
+                Turn::given(Standing::Called { wait_ms }, self.queue_claims(visitor, score, None))
             }
             Some(Place::NotOpen(Mode::Scheduled)) => self.promise(visitor, promise, NO_SCORE),
             Some(Place::NotOpen(mode)) => Turn { queue: promise, ..Turn::without_place(mode) },
@@ -227,13 +224,13 @@ impl LiveRoom {
         match held {
             Some(claims) if claims.score != NO_SCORE || score == NO_SCORE => Turn::held(Standing::Promised, claims),
             _ => {
-                let claims = Claims { iat: PROMISE, ..self.queue_claims(visitor, score) };
+                let claims = Claims { iat: PROMISE, ..self.queue_claims(visitor, score, None) };
                 Turn::given(Standing::Promised, claims)
             }
         }
     }
 
-    fn queue_claims(&self, visitor: VisitorId, score: Score) -> Claims {
+    fn queue_claims(&self, visitor: VisitorId, score: Score, ahead: Option<u64>) -> Claims {
         let view = self.view();
         let now = view.now_ms(&*self.clock) / 1_000;
         Claims {
@@ -246,6 +243,7 @@ impl LiveRoom {
             epoch: view.snapshot.epoch,
             draw: false,
             arrival: None,
+            ahead,
             called_ms: None,
             admitted_ms: None,
         }
@@ -269,7 +267,7 @@ fn proof_of(claims: &Claims) -> Proof {
 impl Turn {
     /// The turn of someone who holds a live session.
     pub fn admitted(session: Claims, queue: Option<Claims>) -> Self {
-        Self { standing: Standing::Admitted(Box::new(session)), queue, is_new: false, ahead: None }
+        Self { standing: Standing::Admitted(Box::new(session)), queue, is_new: false }
     }
 
     fn without_place(mode: Mode) -> Self {
@@ -277,22 +275,22 @@ impl Turn {
             Mode::SoldOut | Mode::Closed => Standing::NotOpen(mode),
             Mode::Scheduled | Mode::Prequeue | Mode::Drawing | Mode::Open | Mode::Paused => Standing::NotQueued,
         };
-        Self { standing, queue: None, is_new: false, ahead: None }
+        Self { standing, queue: None, is_new: false }
     }
 
     /// The visitor is let in now.
     fn let_in(session: Claims, queue: Option<Claims>) -> Self {
-        Self { standing: Standing::Admitted(Box::new(session)), queue, is_new: true, ahead: None }
+        Self { standing: Standing::Admitted(Box::new(session)), queue, is_new: true }
     }
 
     /// The visitor holds the token already.
     fn held(standing: Standing, claims: Claims) -> Self {
-        Self { standing, queue: Some(claims), is_new: false, ahead: None }
+        Self { standing, queue: Some(claims), is_new: false }
     }
 
     /// The visitor is given the token now.
     fn given(standing: Standing, claims: Claims) -> Self {
-        Self { standing, queue: Some(claims), is_new: true, ahead: None }
+        Self { standing, queue: Some(claims), is_new: true }
     }
 
     /// The visitor's order for the status document, if the token says one.
@@ -300,18 +298,24 @@ impl Turn {
         self.queue.as_ref().filter(|claims| !claims.draw).map(|claims| claims.score).filter(|score| *score != NO_SCORE)
     }
 
-    /// How many wait before the visitor, if `view` knows.
+    /// How many wait before the visitor, if anybody knows. Never more than at joining, and never more than before: where
+    /// the sketch does not reach yet, what was true at joining is not far off. A place that was given without knowing
+    /// counts as the last until then.
     pub(super) fn ahead(&self, view: &View) -> Option<u64> {
-        match self.standing {
-            Standing::Called { .. } => Some(0),
-            // Whoever is still to draw comes before them.
-            _ if view.snapshot.draw.as_ref().is_some_and(|draw| !draw.is_done) => None,
-            Standing::Promised | Standing::Waiting => match self.score()? {
-                score if view.has_seen(score) => Some(view.snapshot.sketch.ahead_of(score)),
-                _ if view.is_settling() => None,
-                _ => self.ahead,
-            },
-            _ => None,
+        if matches!(self.standing, Standing::Called { .. }) {
+            return Some(0);
+        }
+        // While the line is rebuilt, a position would be a guess that rises; and whoever is still to draw comes before
+        // everybody who waits.
+        let is_open = view.is_settling() || view.snapshot.has_draw_ahead();
+        if is_open || !matches!(self.standing, Standing::Promised | Standing::Waiting) {
+            return None;
+        }
+        let (measured, at_joining) = (view.sketch.ahead_of(self.score()?), self.queue.as_ref()?.ahead);
+        let last = (self.standing == Standing::Waiting).then_some(view.snapshot.line);
+        match (measured, at_joining) {
+            (Some(measured), Some(at_joining)) => Some(measured.min(at_joining)),
+            _ => measured.or(at_joining).or(last),
         }
     }
 }

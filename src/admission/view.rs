@@ -1,9 +1,11 @@
 //! A snapshot with what the node adds to it: when it was taken by the node's own clock, and the pace.
 
+use std::sync::Arc;
+
 use super::flow::Flow;
 use crate::{
     clock::Clock,
-    queue::{Mode, Score, Snapshot, lottery::Draws},
+    queue::{Mode, RankSketch, Snapshot, lottery::Draws},
 };
 
 /// What a node knows of a room.
@@ -11,6 +13,8 @@ use crate::{
 pub struct View {
     /// The store's word.
     pub snapshot: Snapshot,
+    /// Answers positions.
+    pub sketch: Arc<RankSketch>,
     /// The node's clock when it asked, microseconds since the epoch.
     pub asked_at_micros: u64,
     /// The pace of late.
@@ -39,15 +43,9 @@ impl View {
         self.age_ms(clock) > STALE_AFTER_MS
     }
 
-    /// Whether the snapshot is of a moment at which everybody up to `score` was in the line already, and the line is
-    /// not being rebuilt: only then is a position more than a guess that would rise.
-    pub fn has_seen(&self, score: Score) -> bool {
-        score.0 <= self.snapshot.now_ms.saturating_mul(1_000) && !self.is_settling()
-    }
-
     /// Whether places and sessions of a lost history are still registering.
     pub fn is_settling(&self) -> bool {
-        self.snapshot.now_ms < self.snapshot.settle_until_ms
+        self.snapshot.is_settling()
     }
 
     /// What the room does at `now_ms`: a schedule may have come since the snapshot.
@@ -67,7 +65,7 @@ impl View {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::{clock::ManualClock, queue::RankSketch};
+    use crate::{clock::ManualClock, queue::Score};
 
     /// An open room with nobody in it.
     pub(crate) fn snapshot() -> Snapshot {
@@ -84,7 +82,6 @@ pub(crate) mod tests {
             called: 0,
             inside: 0,
             watermark: Score(0),
-            sketch: RankSketch::default(),
             joined_total: 0,
             called_total: 0,
             admitted_total: 0,
@@ -96,10 +93,14 @@ pub(crate) mod tests {
         }
     }
 
+    fn view(snapshot: Snapshot, asked_at_micros: u64) -> View {
+        View { snapshot, sketch: Arc::default(), asked_at_micros, flow: Flow::default(), draws: None }
+    }
+
     #[test]
     fn keeps_the_stores_time_and_notices_when_it_is_old() {
         let clock = ManualClock::at(5_000_000_000);
-        let view = View { snapshot: snapshot(), asked_at_micros: 5_000_000_000, flow: Flow::default(), draws: None };
+        let view = view(snapshot(), 5_000_000_000);
         clock.advance(std::time::Duration::from_millis(1_500));
         assert_eq!(view.now_ms(&clock), 1_700_000_001_500);
         assert!(!view.is_stale(&clock));
@@ -112,7 +113,7 @@ pub(crate) mod tests {
         let mut snapshot = snapshot();
         snapshot.mode = Mode::Scheduled;
         snapshot.opens_at_ms = Some(1_700_000_005_000);
-        let view = View { snapshot, asked_at_micros: 0, flow: Flow::default(), draws: None };
+        let view = view(snapshot, 0);
         assert_eq!(view.mode(1_700_000_004_999), Mode::Scheduled);
         assert_eq!(view.mode(1_700_000_005_000), Mode::Open);
     }

@@ -37,9 +37,8 @@ pub struct Args {
     /// Where the ledger is kept unless --database says otherwise.
     #[arg(long, default_value = "box-office-data", value_name = "DIR")]
     data: PathBuf,
-    /// Keep holds in Redis 7 or Valkey instead of in this process.
-    #[arg(long, env = "STANCHION_REDIS", value_name = "URL", hide_env_values = true)]
-    redis: Option<String>,
+    #[command(flatten)]
+    store: store::StoreArgs,
     /// The ledger [default: DIR/ledger.sqlite].
     #[arg(long, env = "STANCHION_DATABASE", value_name = "URL", hide_env_values = true)]
     database: Option<String>,
@@ -57,7 +56,7 @@ pub struct Args {
 pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (public, private) = (listener::bind(args.listen).await?, listener::bind(args.admin).await?);
     let clock: SharedClock = Arc::new(SystemClock);
-    let engine = store::open(args.redis.as_deref(), &clock).await?;
+    let engine = store::open(args.store.redis.as_deref(), args.store.client(), &clock).await?;
     std::fs::create_dir_all(&args.data)
         .with_context(|| format!("cannot make {}; choose another with --data", args.data.display()))?;
     let config = BoxOfficeConfig {

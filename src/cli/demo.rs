@@ -69,9 +69,8 @@ pub struct Args {
     /// Keep keys, ledger and payments here; a temporary directory when not given.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Keep line and holds in Redis 7 or Valkey instead of in this process.
-    #[arg(long, env = "STANCHION_REDIS", value_name = "URL", hide_env_values = true)]
-    redis: Option<String>,
+    #[command(flatten)]
+    store: store::StoreArgs,
     /// The ledger [default: DIR/ledger.sqlite].
     #[arg(long, env = "STANCHION_DATABASE", value_name = "URL", hide_env_values = true)]
     database: Option<String>,
@@ -101,7 +100,7 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
         payments: listener::bind((Ipv4Addr::LOCALHOST, 0).into()).await?,
     };
     let clock: SharedClock = Arc::new(SystemClock);
-    let engine = store::open(args.redis.as_deref(), &clock).await?;
+    let engine = store::open(args.store.redis.as_deref(), args.store.client(), &clock).await?;
     // Kept to the end: a temporary directory goes when this goes.
     let data = DataDir::open(args.data.as_deref())?;
     let (keyring, keys_are_fresh) = signing_keys(data.path())?;
@@ -233,7 +232,7 @@ fn announce(
     let [public, admin, box_office] =
         [&listeners.public, &listeners.admin, &listeners.box_office].map(TcpListener::local_addr);
     let (public, admin, box_office) = (public?, admin?, box_office?);
-    let engines = if args.redis.is_some() { "Redis" } else { "embedded" };
+    let engines = if args.store.redis.is_some() { "Redis" } else { "embedded" };
     let opens = match Duration::from_millis(opens_in_ms).as_secs_f64() {
         0.0 => "open".to_owned(),
         seconds => format!("opens in {seconds:.1} s"),

@@ -47,9 +47,8 @@ pub struct Args {
     /// Most admissions per second [default: 20].
     #[arg(long, env = "STANCHION_RATE")]
     rate: Option<f64>,
-    /// Keep the line in Redis 7 or Valkey instead of in this process.
-    #[arg(long, env = "STANCHION_REDIS", value_name = "URL", hide_env_values = true)]
-    redis: Option<String>,
+    #[command(flatten)]
+    store: store::StoreArgs,
     /// Where the signing keys are kept [default: the state directory]; several gateways need the same keys. Not used
     /// when STANCHION_KEYS holds them (hex, the newest first, commas between).
     #[arg(long, env = "STANCHION_DATA", value_name = "DIR")]
@@ -60,11 +59,12 @@ pub struct Args {
 }
 
 pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let client = args.store.client();
     let overrides = Overrides {
         listen: args.listen,
         admin: args.admin,
         data: args.data,
-        redis: args.redis,
+        redis: args.store.redis,
         origin: args.origin,
         capacity: args.capacity,
         rate: args.rate,
@@ -72,7 +72,7 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let config = ServeConfig::load(args.config.as_deref(), overrides)?;
     let (public, private) = (listener::bind(config.listen).await?, listener::bind(config.admin).await?);
     let clock: SharedClock = Arc::new(SystemClock);
-    let engine = store::open(config.redis.as_deref(), &clock).await?;
+    let engine = store::open(config.redis.as_deref(), client, &clock).await?;
     let (keyring, keys_are_fresh) = signing_keys(&config.data)?;
 
     let shutdown = Shutdown::new();

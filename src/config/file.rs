@@ -42,7 +42,7 @@ pub struct RoomTable {
     pub capacity: Option<u32>,
     /// Per second. Default 20.
     pub rate: Option<f64>,
-    /// Default: a quarter of a second's rate (the highest, if adaptive), at least 1.
+    /// Default: a quarter of a second's rate (the highest, if adaptive), at least 2.
     pub burst: Option<u32>,
     /// Default: the rate stays as configured.
     pub adaptive: Option<AdaptiveTable>,

@@ -214,10 +214,11 @@ fn schedule(table: &RoomTable, field: &dyn Fn(&str) -> String, problems: &mut Pr
     Schedule { prequeue_at_ms, opens_at_ms, closes_at_ms, method }
 }
 
-/// A quarter of a second's worth: enough for nodes that call ten times a second to use the whole rate.
+/// A quarter of a second's worth, and at least 2: enough for nodes that call ten times a second to use the whole rate. A
+/// bucket of one would stand full until the next look, and lose what came meanwhile.
 pub fn default_burst(rate: f64) -> u32 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to what fits")]
-    let burst = (rate / 4.0).ceil().clamp(1.0, f64::from(u32::MAX)) as u32;
+    let burst = (rate / 4.0).ceil().clamp(2.0, f64::from(u32::MAX)) as u32;
     burst
 }
 

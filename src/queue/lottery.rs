@@ -131,7 +131,9 @@ pub fn roster_line(visitor: VisitorId, arrival: Score) -> String {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    let digit = |nibble: u8| DIGITS.get(usize::from(nibble & 15)).copied().unwrap_or_default();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
 }
 
 impl Queue {
@@ -198,6 +200,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::cast_precision_loss, reason = "small numbers")]
     fn the_order_of_draws_has_nothing_to_do_with_the_order_of_arrival() {
         // Spearman's rank correlation of n independent pairs has a standard deviation of 1/sqrt(n - 1).
         let draws = Seed::new([3; 32]).with("beacon");

@@ -34,3 +34,4 @@ pub(super) static ROSTER: Script = script!("roster-7.lua");
 pub(super) static DRAW: Script = script!("draw-7.lua");
 pub(super) static REPORT: Script = script!("report-8.lua");
 pub(super) static DECIDE: Script = script!("decide-5.lua");
+pub(super) static SKETCH: Script = script!("sketch-5.lua");

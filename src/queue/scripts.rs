@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Arrival, Method, Mode, Past, Place, Policy, Proof, RoomName, Snapshot, VisitorId, keys, lua, reply};
+use super::{
+    Arrival, Method, Mode, Past, Place, Policy, Proof, RoomName, Snapshot, VisitorId, keys, lua, reply,
+    sketch::{Measures, Question},
+};
 use crate::store::{Arg, Script, SharedEngine, StoreError, Value};
 
 /// How the error ends that says so of a room without state.
@@ -179,6 +182,16 @@ impl Queue {
     /// holds now; a repeat changes nothing.
     pub async fn reset(&self, epoch: u64) -> Result<u64, StoreError> {
         self.run(&lua::RESET, vec![epoch.into()]).await?.number()
+    }
+
+    /// Measures the line where a [`SketchKeeper`](super::SketchKeeper) asks.
+    pub async fn sketch(&self, question: &Question) -> Result<Measures, StoreError> {
+        let mut args = Vec::new();
+        for walk in &question.0 {
+            args.extend([walk.from.into(), Arg::Int(i64::try_from(walk.distances.len()).unwrap_or(0))]);
+            args.extend(walk.distances.iter().map(|&distance| Arg::from(distance)));
+        }
+        Measures::read(self.run(&lua::SKETCH, args).await?)
     }
 
     pub(super) async fn run(&self, script: &'static Script, args: Vec<Arg>) -> Result<reply::Reply, StoreError> {

@@ -1,6 +1,6 @@
 //! What a node knows of a room between two looks at the store.
 
-use super::{Mode, RankSketch, Score, VisitorId, reply::Reply};
+use super::{Mode, Score, VisitorId, reply::Reply};
 use crate::store::StoreError;
 
 /// A room at one instant.
@@ -32,8 +32,6 @@ pub struct Snapshot {
     pub inside: u64,
     /// The highest score called so far: nobody behind it needs to ask the store whether it is their turn.
     pub watermark: Score,
-    /// Answers positions.
-    pub sketch: RankSketch,
     /// Visitors who ever joined the line, in this history.
     pub joined_total: u64,
     /// Visitors ever called, in this history.
@@ -68,6 +66,16 @@ pub struct Draw {
 }
 
 impl Snapshot {
+    /// Whether places and sessions of a lost history are still registering.
+    pub fn is_settling(&self) -> bool {
+        self.now_ms < self.settle_until_ms
+    }
+
+    /// Whether there is a draw that is not done: whoever takes part comes before everybody who waits.
+    pub fn has_draw_ahead(&self) -> bool {
+        self.draw.as_ref().is_some_and(|draw| !draw.is_done)
+    }
+
     /// Reads the reply to a look that knew who was ended until then.
     pub(super) fn read(mut reply: Reply, ended_until: u64) -> Result<Self, StoreError> {
         let mut snapshot = Self {
@@ -91,7 +99,6 @@ impl Snapshot {
             draw: Draw::read(&mut reply)?,
             ended: ended(&reply.text()?),
             ended_until,
-            sketch: RankSketch::read(&mut reply)?,
         };
         if let Some(&(_, at)) = snapshot.ended.last() {
             snapshot.ended_until = at;

@@ -109,7 +109,7 @@ pub struct Record {
     pub tokens_in_urls: u32,
 }
 
-/// Positions up to this one are exact (design: rank sketch); behind it they are interpolated.
+/// Positions up to this one are exact (design: rank sketch); behind it they are close.
 pub const EXACT_POSITIONS: u64 = 1_000;
 
 impl Record {

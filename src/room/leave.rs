@@ -20,7 +20,7 @@ pub(super) async fn leave(State(shared): Shared, Room(room): Room, visitor: Visi
         room.leave(claims.sub, known.session.as_ref()).await;
     }
     let mut answer = if respond::prefers_html(&visitor.headers) {
-        let turn = Turn { standing: Standing::NotQueued, queue: None, is_new: false, ahead: None };
+        let turn = Turn { standing: Standing::NotQueued, queue: None, is_new: false };
         page::answer(&shared, &room, &turn, &visitor)
     } else {
         StatusCode::NO_CONTENT.into_response()

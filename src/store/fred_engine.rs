@@ -1,8 +1,15 @@
 //! The engine on Redis 7 or Valkey by the other client, `fred`: the same addresses, deadlines and errors.
+//!
+//! What fred 10.1 does less well: while one master of a cluster is down it serves none of the others, and it does not ask
+//! Sentinels again before the old master itself says that it was demoted.
 
 mod reply;
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Instant,
+};
 
 use fred::{
     clients::Client,
@@ -26,13 +33,14 @@ use super::{
 /// How often a cluster may send one call elsewhere.
 const REDIRECTIONS: u32 = 3;
 const FIRST_PAUSE_MILLIS: u32 = 50;
-/// How often fred looks for connections that fell silent.
-const SILENCE_ROUND: Duration = Duration::from_millis(500);
 
 /// An engine whose data lives in Redis, by `fred`.
 pub struct FredEngine {
     client: Client,
     address: RedisAddress,
+    started: Instant,
+    /// When an answer last came, or the client was told to connect anew, in milliseconds after `started`.
+    heard: AtomicU64,
 }
 
 impl FredEngine {
@@ -40,7 +48,7 @@ impl FredEngine {
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let address = RedisAddress::parse(url)?;
         let client = build(&address).map_err(|error| explain(&address, &error))?;
-        let engine = Self { client, address };
+        let engine = Self { client, address, started: Instant::now(), heard: AtomicU64::new(0) };
         let connecting = async {
             engine.client.init().await.map_err(|error| explain(&engine.address, &error))?;
             engine.check().await
@@ -75,6 +83,29 @@ impl FredEngine {
         Ok(())
     }
 
+    /// Takes note of an answer, whatever it says. In a cluster one node's answers say nothing of another.
+    fn answered(&self) {
+        if !matches!(self.address, RedisAddress::Cluster(_)) {
+            self.heard.fetch_max(self.now(), Ordering::Relaxed);
+        }
+    }
+
+    /// Takes note of a call without an answer. Fred's own watch for silent connections counts from the last write,
+    /// so as long as there are calls it sees nothing.
+    fn note_silence(&self) {
+        let (now, heard) = (self.now(), self.heard.load(Ordering::Relaxed));
+        let too_long = now.saturating_sub(heard) >= u64::try_from(SILENCE.as_millis()).unwrap_or(u64::MAX);
+        if too_long && self.heard.compare_exchange(heard, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            tracing::warn!(address = %self.address, "the store falls silent; connecting anew");
+            let client = self.client.clone();
+            tokio::spawn(async move { timeout(CONNECT_DEADLINE, client.force_reconnection()).await });
+        }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
     async fn evaluate(&self, script: &'static Script, keys: &[String], args: Vec<Arg>) -> Result<Value, StoreError> {
         let args: Vec<_> = args.into_iter().map(Arg::into_bytes).collect();
         let words = |script: &'static str| {
@@ -100,9 +131,16 @@ impl FredEngine {
             answer = ask("EVAL", words(script.source())).await.map(reply::convert);
         }
         match answer {
-            Ok(Ok(reply)) => Ok(reply),
-            Ok(Err(refusal)) => Err(rules::refused(script, refusal)),
-            Err(error) => Err(StoreError::Unavailable(error.to_string())),
+            Ok(reply) => {
+                self.answered();
+                reply.map_err(|refusal| rules::refused(script, refusal))
+            }
+            Err(error) => {
+                if *error.kind() == ErrorKind::Timeout {
+                    self.note_silence();
+                }
+                Err(StoreError::Unavailable(error.to_string()))
+            }
         }
     }
 }
@@ -115,8 +153,11 @@ impl Engine for FredEngine {
         args: Vec<Arg>,
     ) -> BoxFuture<'a, Result<Value, StoreError>> {
         Box::pin(async move {
-            let late = |_| Err(rules::no_answer(&self.address));
-            timeout(DEADLINE, self.evaluate(script, keys, args)).await.unwrap_or_else(late)
+            let answer = timeout(DEADLINE, self.evaluate(script, keys, args)).await;
+            answer.unwrap_or_else(|_| {
+                self.note_silence();
+                Err(rules::no_answer(&self.address))
+            })
         })
     }
 }
@@ -159,8 +200,6 @@ fn build(address: &RedisAddress) -> Result<Client, Error> {
             connection.max_redirections = REDIRECTIONS;
             connection.max_command_buffer_len = CONCURRENT_CALLS;
             connection.tcp.nodelay = Some(true);
-            connection.unresponsive.max_timeout = Some(SILENCE);
-            connection.unresponsive.interval = SILENCE_ROUND;
             // Not while it loads: the server is the right one and needs no new connection.
             connection.reconnect_errors =
                 vec![ReconnectError::ReadOnly, ReconnectError::MasterDown, ReconnectError::ClusterDown];

@@ -38,6 +38,8 @@ pub struct Claims {
     pub draw: bool,
     /// `arrival`: when someone who drew came, as in the roster. What is in `score` until they draw.
     pub arrival: Option<Score>,
+    /// `ahead`: how many waited before the visitor at joining, if that is known: never more since. Only in queue tokens.
+    pub ahead: Option<u64>,
     /// `called_ms`: when the visitor was called, Unix milliseconds. Only in session tokens.
     pub called_ms: Option<u64>,
     /// `admitted_ms`: when the visitor was let in, Unix milliseconds. Only in session tokens.
@@ -61,6 +63,8 @@ struct Payload<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     arrival: Option<Score>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    ahead: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     called_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     admitted_ms: Option<u64>,
@@ -80,6 +84,7 @@ impl Claims {
             epoch: self.epoch,
             draw: self.draw,
             arrival: self.arrival,
+            ahead: self.ahead,
             called_ms: self.called_ms,
             admitted_ms: self.admitted_ms,
         };
@@ -99,6 +104,7 @@ impl Claims {
             epoch: payload.epoch,
             draw: payload.draw,
             arrival: payload.arrival,
+            ahead: payload.ahead,
             called_ms: payload.called_ms,
             admitted_ms: payload.admitted_ms,
         })

@@ -44,7 +44,7 @@ async fn storm(visitor: &Browser) -> Vec<StatusCode> {
 
 /// Storms until the room's figures are as wanted.
 async fn storm_until(house: &House, visitor: &Browser, what: &str, wanted: impl Fn(f64, &Value) -> bool) -> f64 {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     loop {
         storm(visitor).await;
         let (rate, pace) = (house.figure("rate").await.as_f64().unwrap(), house.figure("pace").await);

@@ -28,7 +28,7 @@ use crate::support::{
 const EACH: usize = 4;
 
 async fn watched() -> (Arc<WatchedEngine>, Arc<LiveRoom>) {
-    let engine = WatchedEngine::before(in_process(), "join-7.lua");
+    let engine = WatchedEngine::before(in_process(), "join");
     let room = node(engine.clone(), SystemClock, &keyring(), |_| ()).await;
     (engine, room)
 }
@@ -79,7 +79,7 @@ async fn joins_that_arrive_during_a_flight_share_the_next_ones_in_order() {
     let scores: Vec<Score> = turns.iter().map(|turn| place(turn).1).collect();
     assert!(scores.is_sorted_by(|earlier, later| earlier < later), "not in the order of arrival");
     for (ahead, turn) in (0..).zip(&turns) {
-        assert_eq!(turn.ahead, Some(ahead), "somebody else's reply");
+        assert_eq!(turn.queue.as_ref().unwrap().ahead, Some(ahead), "somebody else's reply");
     }
 }
 
@@ -87,7 +87,7 @@ async fn joins_that_arrive_during_a_flight_share_the_next_ones_in_order() {
 async fn five_hundred_at_a_barrier_have_one_place_each_in_few_calls() {
     let redis = RedisServer::start();
     let shared = Arc::new(RedisEngine::connect(&redis.url()).await.unwrap());
-    let engine = WatchedEngine::before(shared.clone(), "join-7.lua");
+    let engine = WatchedEngine::before(shared.clone(), "join");
     let room = node(engine.clone(), SystemClock, &keyring(), |_| ()).await;
     let barrier = Arc::new(Barrier::new(500));
     let crowd = (0..500).map(|_| {
@@ -107,7 +107,7 @@ async fn five_hundred_at_a_barrier_have_one_place_each_in_few_calls() {
     for turn in &turns {
         let (_, score) = place(turn);
         let before = scores.range(..score).count() as u64;
-        assert_eq!((turn.ahead, snapshot.sketch.ahead_of(score)), (Some(before), before));
+        assert_eq!(turn.queue.as_ref().unwrap().ahead, Some(before));
     }
     assert_eq!(engine.runs().iter().sum::<usize>(), 500 * EACH);
     assert!(engine.runs().len() < 250, "{:?}", engine.runs());
@@ -175,6 +175,25 @@ async fn a_store_that_never_answers_holds_nobody_beyond_the_deadline() {
         assert_eq!(turn.unwrap().standing, Standing::Promised);
     }
     assert!(began.elapsed() <= Duration::from_secs(2), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_finds_the_list_full_is_promised_a_place_at_once() {
+    let (engine, room) = watched().await;
+    engine.set(Mood::Hold);
+    let first = arrive(&room);
+    engine.until_run(1).await;
+    let crowd: Vec<_> = (0..10_030).map(|_| arrive(&room)).collect();
+    all_wait().await;
+    let told: Vec<bool> = crowd.iter().map(JoinHandle::is_finished).collect();
+    assert!(told[..10_000].iter().all(|told| !told) && told[10_000..].iter().all(|told| *told));
+    engine.let_go(101);
+    place(&first.await.unwrap());
+    for (number, join) in crowd.into_iter().enumerate() {
+        let standing = join.await.unwrap().standing;
+        assert_eq!(standing, if number < 10_000 { Standing::Waiting } else { Standing::Promised }, "{number}");
+    }
+    assert_eq!(engine.runs().len(), 101);
 }
 
 #[tokio::test(start_paused = true)]

@@ -17,7 +17,7 @@ const EACH: usize = 3;
 async fn a_crowd_is_reported_a_hundred_a_run_and_between_two_runs_others_get_their_turn() {
     const CROWD: usize = 5_050;
     let clock = TokioClock::now();
-    let engine = WatchedEngine::before(store(clock), "seen-5.lua");
+    let engine = WatchedEngine::before(store(clock), "seen");
     let room = node(engine.clone(), clock, &keyring(), |_| ()).await;
     let Some(ann) = room.come(None, false).await.queue else { panic!("no place") };
     for bits in 1..CROWD as u128 {
@@ -44,7 +44,7 @@ async fn a_crowd_is_reported_a_hundred_a_run_and_between_two_runs_others_get_the
 async fn what_could_not_be_reported_is_reported_later_though_nobody_polls_again() {
     const CROWD: usize = 250;
     let clock = TokioClock::now();
-    let engine = WatchedEngine::before(store(clock), "seen-5.lua");
+    let engine = WatchedEngine::before(store(clock), "seen");
     let room = node(engine.clone(), clock, &keyring(), |_| ()).await;
     for _ in 0..CROWD {
         assert_eq!(room.come(None, false).await.standing, Standing::Waiting);

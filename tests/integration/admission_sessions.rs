@@ -4,9 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
 use stanchion::{
-    admission::{LiveRoom, Standing},
+    admission::{LiveRoom, Standing, sessions::Renewal},
     clock::SystemClock,
     queue::{Past, Policy, Queue, VisitorId},
+    shutdown::Shutdown,
     store::{SharedEngine, redis_engine::RedisEngine},
     tokens::{Claims, Keyring},
 };
@@ -14,7 +15,7 @@ use tokio::{sync::Barrier, task::JoinSet};
 
 use crate::support::{
     house::{self, eventually, in_process},
-    node::{keyring, node},
+    node::{TokioClock, keyring, node, store},
     redis_server::RedisServer,
     watched_engine::WatchedEngine,
 };
@@ -54,9 +55,11 @@ async fn a_restarted_node_believes_a_released_session_no_longer_than_one_look() 
 
         let after = open(&engine, &keys).await;
         for ended in [&done, &gone] {
-            assert!(after.is_live(ended), "it cannot know");
-            assert!(after.touch(ended.clone()).await.is_some(), "no request waits for the store");
-            eventually("the check", async || (!after.is_live(ended)).then_some(())).await;
+            eventually("the check", async || {
+                after.touch(ended.clone()).await;
+                (!after.is_live(ended)).then_some(())
+            })
+            .await;
         }
         after.touch(stays.clone()).await;
         assert_eq!(inside(&engine).await, 1, "nothing of it came back");
@@ -64,9 +67,36 @@ async fn a_restarted_node_believes_a_released_session_no_longer_than_one_look() 
     }
 }
 
+/// The store tells for the length of a session who was ended. The token of one that was pinned lives longer.
+#[tokio::test(start_paused = true)]
+async fn a_restarted_node_asks_about_sessions_that_ended_longer_ago_than_the_store_tells() {
+    let (clock, keys, shutdown) = (TokioClock::now(), keyring(), Shutdown::new());
+    let engine = store(clock);
+    let before = node(Arc::clone(&engine), clock, &keys, |_| ()).await;
+    before.start(&shutdown);
+    let mut pinned = Vec::new();
+    for _ in 0..2 {
+        match before.renew(&admit(&before).await, Duration::from_mins(50)).await {
+            Renewal::Kept(session) => pinned.push(session),
+            other => panic!("not pinned: {other:?}"),
+        }
+    }
+    let [done, stays] = &pinned[..] else { unreachable!() };
+    before.release(done);
+    tokio::time::sleep(Duration::from_secs(615)).await;
+    let after = node(Arc::clone(&engine), clock, &keys, |_| ()).await;
+    assert!(after.is_live(done), "it cannot know");
+    assert!(after.touch(done.clone()).await.is_some(), "no request waits for the store");
+    assert!(after.touch(stays.clone()).await.is_some());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(!after.is_live(done) && after.is_live(stays));
+    assert_eq!(inside(&engine).await, 1, "nothing of it came back");
+    shutdown.stop();
+}
+
 #[tokio::test]
 async fn a_session_is_checked_once_and_one_the_node_saw_begin_never() {
-    let engine = WatchedEngine::before(in_process(), "renew-5.lua");
+    let engine = WatchedEngine::before(in_process(), "renew");
     let (shared, keys): (SharedEngine, _) = (engine.clone(), keyring());
     let before = open(&shared, &keys).await;
     let old = admit(&before).await;

@@ -6,6 +6,7 @@ mod parallel;
 mod places;
 mod refusals;
 mod rollback;
+mod troubles;
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,5 +1,6 @@
 //! The lottery from outside: the pre-queue, the draw, and the proof that it was fair.
 
+mod million;
 mod nodes;
 mod operator;
 mod proof;
@@ -104,6 +105,7 @@ impl Engine for Counting {
 }
 
 /// Spearman's rank correlation of two orders of the same.
+#[expect(clippy::cast_precision_loss, reason = "small numbers")]
 fn rank_correlation(ranks: &[f64]) -> f64 {
     let n = ranks.len() as f64;
     let squares: f64 = ranks.iter().enumerate().map(|(at, rank)| (rank - at as f64).powi(2)).sum();
@@ -265,6 +267,6 @@ async fn redis_engine(redis: &RedisServer) -> SharedEngine {
 
 /// Time enough for a node to take every step that it would.
 async fn several_looks(house: &House) {
-    let until_ms = house.room.view().snapshot.now_ms + Duration::from_millis(1_500).as_millis() as u64;
+    let until_ms = house.room.view().snapshot.now_ms + 1_500;
     eventually("some looks", async || (house.room.view().snapshot.now_ms > until_ms).then_some(())).await;
 }

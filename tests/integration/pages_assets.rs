@@ -19,7 +19,8 @@ fn waiting(state: &str) -> WaitingPage<'_> {
         room: "main",
         prefix: "/__room",
         state,
-        position: Some(4_213),
+        // Nobody has a place before the draw.
+        position: Some(4_213).filter(|_| state != "prequeue"),
         ahead: Some(4_212),
         line: Some(51_230),
         eta: Some((600, 780)),
@@ -79,6 +80,11 @@ fn pages_every_state_shows_its_own_section_only() {
         assert!(page.html.contains("Doors open at seven."), "{state}");
         assert!(page.html.contains("noindex") && page.html.contains("lang=\"en\" dir=\"ltr\""), "{state}");
     }
+    // Without a draw there is a place before the opening.
+    let early = WaitingPage { position: Some(7), ..waiting("prequeue") }.render().html;
+    assert!(shows(&early, "early") && !shows(&early, "prequeue") && early.contains("It opens on"), "{early}");
+    assert!(!plain(&early).contains("drawn") && !plain(&early).contains("receipt"), "{early}");
+    assert!(plain(&waiting("prequeue").render().html).contains("Keep your receipt"));
     assert!(shows(&waiting("something new").render().html, "waiting"));
 }
 

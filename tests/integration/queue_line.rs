@@ -8,6 +8,7 @@ mod draws;
 mod epochs;
 mod histories;
 mod losses;
+mod million;
 mod modes;
 mod pacing;
 mod places;

@@ -123,6 +123,8 @@ async fn the_line_is_the_same_for_everyone_and_cacheable() {
     assert!(answer.headers.get("set-cookie").is_none());
     let line = answer.json();
     assert_eq!((&line["room"], &line["state"], &line["line"]), (&"main".into(), &"open".into(), &1.into()));
+    assert_eq!((&line["sketch"][0][0], line["sketch"].as_array().unwrap().len()), (&0.into(), 1));
+    assert!(line["sketch"][0][1].as_u64() > line["watermark"].as_u64());
 }
 
 #[tokio::test]

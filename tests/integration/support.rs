@@ -12,5 +12,6 @@ pub mod program;
 pub mod redis_client;
 pub mod redis_cluster;
 pub mod redis_server;
+pub mod seeds;
 pub mod watched_engine;
 pub mod wire;

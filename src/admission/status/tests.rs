@@ -26,6 +26,7 @@ fn view(mode: Mode, called_per_second: f64) -> View {
     snapshot.mode = mode;
     View {
         snapshot,
+        sketch: std::sync::Arc::default(),
         asked_at_micros: NOW_MS * 1_000,
         flow: Flow { admitted: called_per_second, called: called_per_second },
         draws: None,
@@ -44,10 +45,19 @@ fn holder(standing: Standing) -> Turn {
         epoch: 1,
         draw: false,
         arrival: None,
+        ahead: None,
         called_ms: None,
         admitted_ms: None,
     };
-    Turn { standing, queue: Some(claims), is_new: false, ahead: None }
+    Turn { standing, queue: Some(claims), is_new: false }
+}
+
+fn joined_behind(ahead: u64) -> Turn {
+    let mut turn = holder(Standing::Waiting);
+    if let Some(claims) = &mut turn.queue {
+        claims.ahead = Some(ahead);
+    }
+    turn
 }
 
 fn tell(view: &View, turn: &Turn, is_stale: bool, jitter: f64) -> StatusDocument {
@@ -160,10 +170,7 @@ fn nobody_sleeps_through_a_turn_that_the_rate_allows() {
     let mut view = view(Mode::Open, 0.0);
     view.snapshot.rate = 100.0;
     for (ahead, most_ms) in [(0, 1_200), (600, 2_400), (1_500, 6_000), (100_000, 18_000)] {
-        let mut turn = Turn { is_new: true, ahead: Some(ahead), ..holder(Standing::Waiting) };
-        if let Some(claims) = &mut turn.queue {
-            claims.score = Score((view.snapshot.now_ms + 1) * 1_000);
-        }
+        let turn = joined_behind(ahead);
         let next_poll_ms = tell(&view, &turn, false, 1.0).next_poll_ms;
         assert!((1_000..=most_ms).contains(&next_poll_ms), "{ahead} ahead: {next_poll_ms}");
     }
@@ -173,11 +180,6 @@ fn nobody_sleeps_through_a_turn_that_the_rate_allows() {
 fn a_newcomer_is_told_a_line_that_counts_them_before_a_snapshot_does() {
     let mut view = view(Mode::Open, 2.0);
     view.snapshot.line = 5;
-    let arrived = Score((view.snapshot.now_ms + 1) * 1_000);
-    let mut turn = Turn { is_new: true, ahead: Some(5), ..holder(Standing::Waiting) };
-    if let Some(claims) = &mut turn.queue {
-        claims.score = arrived;
-    }
-    let document = tell(&view, &turn, false, 0.5);
+    let document = tell(&view, &joined_behind(5), false, 0.5);
     assert_eq!((document.position, document.ahead, document.line), (Some(6), Some(5), 6));
 }

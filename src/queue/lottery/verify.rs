@@ -65,11 +65,14 @@ pub enum Flaw {
     Unreadable(#[from] io::Error),
 }
 
+/// What a visitor drew, who they are, and when they came.
+type Drawn = (Score, VisitorId, Score);
+
 /// A draw that is as published.
 #[derive(Debug)]
 pub struct Order {
     /// Everybody, the first to be called first, with what they drew and when they came.
-    places: Vec<(Score, VisitorId, Score)>,
+    places: Vec<Drawn>,
 }
 
 impl Order {
@@ -127,7 +130,7 @@ pub fn verify(draw: &Published, roster: impl BufRead, beacon_value: Option<&str>
 }
 
 /// The roster with what everybody drew, and its digest.
-fn read(mut roster: impl BufRead, draws: &Draws) -> Result<(Vec<(Score, VisitorId, Score)>, String), Flaw> {
+fn read(mut roster: impl BufRead, draws: &Draws) -> Result<(Vec<Drawn>, String), Flaw> {
     let (mut places, mut context) = (Vec::new(), digest::Context::new(&digest::SHA256));
     let (mut line, mut number, mut last) = (Vec::new(), 0, Score(0));
     loop {
@@ -153,7 +156,7 @@ fn parse(line: &[u8]) -> Option<(VisitorId, Score)> {
 }
 
 /// Equal draws are in the order of the visitors' names as text, as a sorted set has them.
-fn in_order(mut places: Vec<(Score, VisitorId, Score)>) -> Result<Order, Flaw> {
+fn in_order(mut places: Vec<Drawn>) -> Result<Order, Flaw> {
     places.sort_unstable_by(|one, other| one.0.cmp(&other.0).then_with(|| one.1.to_string().cmp(&other.1.to_string())));
     // Whoever is there twice drew the same twice.
     let twice = places.windows(2).find(|pair| matches!(pair, [one, other] if one.1 == other.1));

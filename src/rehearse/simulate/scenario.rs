@@ -81,7 +81,7 @@ impl Habits {
     }
 }
 
-/// Memory: about 700 bytes a person.
+/// Memory: about 400 bytes a person.
 const MOST_USERS: u32 = 5_000_000;
 const MOST_TICKETS_EACH: f64 = 100.0;
 const LONGEST: Duration = Duration::from_hours(366 * 24);

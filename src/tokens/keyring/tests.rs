@@ -22,6 +22,7 @@ fn claims(typ: TokenType) -> Claims {
         epoch: 3,
         draw: false,
         arrival: None,
+        ahead: None,
         called_ms: session.then_some(NOW * 1_000 - 2_000),
         admitted_ms: session.then_some(NOW * 1_000 - 1_000),
     }
@@ -201,14 +202,14 @@ proptest! {
     #[test]
     fn every_claim_survives(
         bits in any::<u128>(), score in 0_u64..1 << 53, exp in NOW + 1..u64::MAX, iat in any::<u64>(),
-        epoch in any::<u64>(), called_ms in any::<Option<u64>>(), admitted_ms in any::<Option<u64>>(),
+        epoch in any::<u64>(), ahead in any::<Option<u64>>(), called_ms in any::<Option<u64>>(), admitted_ms in any::<Option<u64>>(),
         name in "[a-z][a-z0-9-]{0,31}"
     ) {
         let keys = keyring();
         let room: RoomName = name.parse().unwrap();
         let claims = Claims {
             typ: TokenType::Session, room: room.clone(), sub: VisitorId::from_bits(bits), score: Score(score),
-            iat, exp, epoch, draw: called_ms.is_none(), arrival: admitted_ms.map(Score), called_ms, admitted_ms,
+            iat, exp, epoch, draw: called_ms.is_none(), arrival: admitted_ms.map(Score), ahead, called_ms, admitted_ms,
         };
         let token = keys.mint(&claims);
         prop_assert!(token.len() <= MAX_TOKEN_BYTES);

@@ -95,6 +95,8 @@ async fn a_store_that_lost_everything_gets_places_and_sessions_back_in_their_ord
         (back && house.figure("joined_total").await == 2).then_some(())
     })
     .await;
+    // While places come back, nobody is told a position.
+    ben.until_json("/__room/main/status", |status| status["position"].is_number()).await;
     assert_eq!((&ben.status().await["position"], &cat.status().await["position"]), (&1.into(), &2.into()));
     ann.open("/done").await;
     ben.until("admitted").await;

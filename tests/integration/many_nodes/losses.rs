@@ -65,7 +65,7 @@ async fn a_redis_killed_and_emptied_in_mid_sale_costs_nobody_a_place_or_a_sessio
     assert_eq!(looks.0.last().unwrap().inside, CAPACITY, "everybody inside is known again");
 
     inside[0].call(Method::POST, "/__room/main/leave").await;
-    let first = waiting.into_iter().min_by_key(|browser| score(browser)).unwrap();
+    let first = waiting.into_iter().min_by_key(score).unwrap();
     first.clone().until("admitted").await;
 }
 

@@ -13,7 +13,7 @@ use crate::support::{
 };
 
 pub const CAPACITY: u64 = 100;
-pub const RATE: f64 = 200.0;
+pub const RATE: u64 = 200;
 pub const BURST: u64 = 20;
 
 pub struct Nodes {
@@ -21,8 +21,8 @@ pub struct Nodes {
     pub programs: Vec<Running>,
     urls: Vec<String>,
     admins: Vec<String>,
-    _shop: Playing,
-    _dir: tempfile::TempDir,
+    shop: Playing,
+    dir: tempfile::TempDir,
 }
 
 impl Nodes {
@@ -30,8 +30,7 @@ impl Nodes {
     pub async fn start(count: usize, more: &str) -> Self {
         let (redis, dir) = (RedisServer::start(), tempfile::tempdir().unwrap());
         let shop = Origin::bind().await.always("HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\nthe shop");
-        let mut nodes =
-            Self { redis, programs: Vec::new(), urls: Vec::new(), admins: Vec::new(), _shop: shop, _dir: dir };
+        let mut nodes = Self { redis, programs: Vec::new(), urls: Vec::new(), admins: Vec::new(), shop, dir };
         for number in 0..count {
             nodes.add(number, more);
         }
@@ -43,12 +42,12 @@ impl Nodes {
 
     fn add(&mut self, number: usize, more: &str) {
         let (public, admin) = (free_port(), free_port());
-        let file = self._dir.path().join(format!("node-{number}.toml"));
+        let file = self.dir.path().join(format!("node-{number}.toml"));
         let config = format!(
             "listen = \"127.0.0.1:{public}\"\nadmin = \"127.0.0.1:{admin}\"\nredis = \"{}\"\n[[rooms]]\norigin = \
-             \"{}\"\ncapacity = {CAPACITY}\nrate = {RATE:.1}\nburst = {BURST}\n{more}\n",
+             \"{}\"\ncapacity = {CAPACITY}\nrate = {RATE}.0\nburst = {BURST}\n{more}\n",
             self.redis.url(),
-            self._shop.uri,
+            self.shop.uri,
         );
         std::fs::write(&file, config).unwrap();
         let keys = "5a".repeat(32);

@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 use super::{
     nodes::{CAPACITY, Nodes},
-    watch::Watch,
+    watch::{Watch, connect},
 };
 use crate::support::{browser::NAVIGATION, http::request};
 
@@ -30,11 +30,13 @@ async fn a_pause_of_every_gateway_is_followed_by_no_burst() {
     }
     crowd.join_all().await;
     let watch = Watch::begin(&nodes.redis.url()).await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    until_more_are_called(&nodes).await;
     nodes.programs.iter().for_each(|node| node.signal("-STOP"));
     tokio::time::sleep(PAUSE).await;
     nodes.programs.iter().for_each(|node| node.signal("-CONT"));
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    // Whatever would be caught up would come at once.
+    until_more_are_called(&nodes).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
 
     let looks = watch.end().await;
     looks.rate_held();
@@ -46,12 +48,26 @@ async fn a_pause_of_every_gateway_is_followed_by_no_burst() {
     assert!(most <= CAPACITY, "{most}");
 }
 
+async fn until_more_are_called(nodes: &Nodes) {
+    let mut redis = connect(&nodes.redis.url()).await;
+    let mut called = async || -> u64 {
+        let total = redis::cmd("HGET").arg("stanchion:{main}:state").arg("called_total").query_async(&mut redis).await;
+        total.unwrap()
+    };
+    let before = called().await;
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    while called().await == before {
+        assert!(tokio::time::Instant::now() < deadline, "nobody was called any more after the first {before}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 /// G6: who leaves from the front holds nobody up.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_follows_one_who_left_from_the_front_is_called_within_the_claim_window() {
     let nodes = Nodes::start(2, "claim_window = \"2s\"\nabsent_after = \"60s\"\nsession_ttl = \"60s\"").await;
     let mut inside = Vec::new();
-    for visitor in 0..CAPACITY as usize {
+    for visitor in 0..usize::try_from(CAPACITY).unwrap() {
         let mut browser = nodes.browser(visitor);
         browser.open("/").await;
         browser.until("admitted").await;

@@ -88,13 +88,13 @@ impl Looks {
         for (from, first) in self.0.iter().enumerate() {
             let soon = self.0[from..].iter().take_while(|look| look.at_us - first.at_us <= 100_000);
             for last in soon.chain(self.0.last()) {
-                let seconds = (last.at_us - first.at_us) as f64 / 1e6;
+                let micros = last.at_us - first.at_us;
                 let admitted = last.admitted_total - first.admitted_total;
-                let most = RATE * seconds + BURST as f64;
-                assert!(admitted as f64 <= most, "{admitted} in {seconds} s from {first:?} to {last:?}");
+                let most = |rate: u64| BURST + (rate * micros).div_ceil(1_000_000);
+                assert!(admitted <= most(RATE), "{admitted} in {micros} us from {first:?} to {last:?}");
                 // No-shows may raise the pace of calls, at most to twice.
                 let called = last.called_total - first.called_total;
-                assert!(called as f64 <= most + RATE * seconds, "{called} called in {seconds} s from {first:?}");
+                assert!(called <= most(2 * RATE), "{called} called in {micros} us from {first:?}");
             }
         }
     }

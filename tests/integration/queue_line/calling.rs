@@ -86,8 +86,9 @@ async fn the_absent_are_passed_over_and_keep_their_place(world: World) {
     assert_eq!(world.look(crowd[0]).await, Place::Waiting { score: scores[0], ahead: None });
     let now = world.snapshot().await;
     assert_eq!(now.line, 3);
-    assert_eq!(now.sketch.ahead_of(scores[1]), 1);
-    assert_eq!(now.sketch.ahead_of(scores[3]), 2);
+    let sketch = world.sketch().await;
+    assert_eq!(sketch.ahead_of(scores[1]), Some(1));
+    assert_eq!(sketch.ahead_of(scores[3]), Some(2));
 
     // Back within the grace: next in line, before those who came later.
     assert_eq!(world.claim(crowd[1]).await, Place::Waiting { score: scores[1], ahead: None });

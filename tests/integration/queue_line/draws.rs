@@ -94,7 +94,9 @@ async fn close(world: &World, stretch: u32) -> String {
         let part = world.queue.roster(after, stretch).await.unwrap();
         let Some(&(_, last)) = part.last() else { break };
         count += part.len() as u64;
-        part.iter().for_each(|&(who, arrival)| digest.add(who, arrival));
+        for &(who, arrival) in &part {
+            digest.add(who, arrival);
+        }
         after = last;
     }
     let digest = digest.finish();
@@ -109,8 +111,8 @@ async fn stretch(world: &World, after: Score, most: u32, public: &str) -> (Score
     let part = world.queue.roster(after, most).await.unwrap();
     let is_last = part.len() < most as usize;
     let until = part.last().map_or(after, |&(_, arrival)| arrival);
-    let draws = seed().with(public);
-    let drawn: Vec<_> = part.iter().map(|&(who, _)| (who, draws.of(who))).collect();
+    let lots = seed().with(public);
+    let drawn: Vec<_> = part.iter().map(|&(who, _)| (who, lots.of(who))).collect();
     world.queue.draw(1, until, is_last, &drawn).await.unwrap();
     (until, is_last)
 }
@@ -136,15 +138,17 @@ pub async fn next_step_of_a_node(world: &World, most: u32) -> String {
     }
     let read = world.queue.roster(Score(0), 1_000).await.unwrap();
     let mut digest = RosterDigest::new();
-    read.iter().for_each(|&(who, arrival)| digest.add(who, arrival));
+    for &(who, arrival) in &read {
+        digest.add(who, arrival);
+    }
     let (digest, count) = (digest.finish(), Some(read.len() as u64));
     let [_, digest, _] = world.queue.seal(now.epoch, [None, Some(&digest), None], count).await.unwrap();
     let Some(digest) = digest else { return "not closed".to_owned() };
     world.queue.seal(now.epoch, [None, None, Some(&digest)], None).await.unwrap();
     let part = world.queue.roster(Score(draw.drawn_to), most).await.unwrap();
-    let (draws, is_last) = (seed().with(&digest), part.len() < most as usize);
+    let (lots, is_last) = (seed().with(&digest), part.len() < most as usize);
     let until = part.last().map_or(Score(draw.drawn_to), |&(_, arrival)| arrival);
-    let drawn: Vec<_> = part.iter().map(|&(who, _)| (who, draws.of(who))).collect();
+    let drawn: Vec<_> = part.iter().map(|&(who, _)| (who, lots.of(who))).collect();
     let goes_on = world.queue.draw(now.epoch, until, is_last, &drawn).await.unwrap();
     format!("{digest} {} {goes_on}", until.0)
 }
@@ -162,9 +166,9 @@ async fn order(world: &World, people: &[VisitorId]) -> Vec<VisitorId> {
 }
 
 fn drawn_order(people: &[VisitorId], public: &str) -> Vec<VisitorId> {
-    let draws = seed().with(public);
+    let lots = seed().with(public);
     let mut order: Vec<_> = people.to_vec();
-    order.sort_by_key(|who| draws.of(*who));
+    order.sort_by_key(|who| lots.of(*who));
     order
 }
 
@@ -225,10 +229,10 @@ async fn the_draw_is_that_of_seed_and_public_value_and_late_ones_are_behind(worl
 
     let now = world.snapshot().await;
     assert_eq!((now.mode, now.line), (Mode::Open, 44));
-    let draws = seed().with(&public);
+    let lots = seed().with(&public);
     for who in visitors(0..40) {
-        assert_eq!(score(world.look(who).await), draws.of(who));
-        assert!(draws.of(who) < late[0]);
+        assert_eq!(score(world.look(who).await), lots.of(who));
+        assert!(lots.of(who) < late[0]);
     }
     assert!(late.is_sorted(), "first come, first served behind the draw");
     // They are let in in exactly this order.
@@ -343,7 +347,9 @@ async fn a_digest_of_a_roster_that_grew_meanwhile_is_not_taken(world: World) {
     let read = world.queue.roster(Score(0), 10).await.unwrap();
     world.queue.seen(&crowd[..1]).await.unwrap();
     let mut digest = RosterDigest::new();
-    read.iter().for_each(|&(who, arrival)| digest.add(who, arrival));
+    for &(who, arrival) in &read {
+        digest.add(who, arrival);
+    }
     let [_, published, _] =
         world.queue.seal(1, [None, Some(&digest.finish()), None], Some(read.len() as u64)).await.unwrap();
     assert_eq!(published, None);
@@ -462,8 +468,8 @@ async fn a_loss_between_the_digest_and_the_draw_keeps_order_and_facts(world: Wor
     // The node draws over a roster that is gone; what everybody drew follows from seed and public value all the same.
     draw_all(&world, &public).await;
     assert!(facts(&world).await.is_done);
-    let draws = seed().with(&public);
-    let drawn: Vec<_> = crowd.iter().map(|(who, proof)| (*who, Proof { score: draws.of(*who), ..*proof })).collect();
+    let lots = seed().with(&public);
+    let drawn: Vec<_> = crowd.iter().map(|(who, proof)| (*who, Proof { score: lots.of(*who), ..*proof })).collect();
     world.queue.seen(&drawn).await.unwrap();
     assert_eq!(world.call_all().await, 0, "the room settles first");
     assert_eq!(order(&world, &visitors(0..12)).await, drawn_order(&visitors(0..12), &public));
@@ -481,10 +487,10 @@ async fn a_loss_after_the_draw_keeps_the_order(world: World) {
     lose(&mut world, true).await;
     assert!(facts(&world).await.is_done);
     assert_eq!(world.arrive(visitor(30), Some(late), true).await, Place::Waiting { score: late.score, ahead: None });
-    let draws = seed().with(&public);
+    let lots = seed().with(&public);
     for (who, proof) in crowd.iter().rev() {
         // Their first token knows only when they came; the node knows what they drew.
-        let drawn = Proof { score: draws.of(*who), ..*proof };
+        let drawn = Proof { score: lots.of(*who), ..*proof };
         assert_eq!(world.arrive(*who, Some(drawn), true).await, Place::Waiting { score: drawn.score, ahead: None });
     }
     world.pass(SETTLE).await;

@@ -10,8 +10,11 @@ use futures_util::future::BoxFuture;
 use redis::aio::MultiplexedConnection;
 use stanchion::{
     clock::{Clock as _, ManualClock},
-    queue::{Arrival, Past, Place, Policy, Proof, Queue, RoomName, Schedule, Score, Snapshot, VisitorId},
-    store::{Arg, Engine, Script, StoreError, Value, in_process::InProcess},
+    queue::{
+        Arrival, Past, Place, Policy, Proof, Queue, RankSketch, RoomName, Schedule, Score, SketchKeeper, Snapshot,
+        VisitorId,
+    },
+    store::{Arg, Engine, Script, SharedEngine, StoreError, Value, in_process::InProcess},
 };
 
 use crate::support::redis_server::RedisServer;
@@ -32,14 +35,20 @@ impl World {
     }
 
     pub async fn on_redis() -> Self {
-        let (clock, redis) = (ManualClock::at(START_US), RedisServer::start());
+        let redis = RedisServer::start();
         let client = redis::Client::open(redis.url()).unwrap();
         let connection = {
             let patient = redis::AsyncConnectionConfig::new().set_response_timeout(Some(Duration::from_secs(30)));
             client.get_multiplexed_async_connection_with_config(&patient).await.unwrap()
         };
-        let engine = RedisOnOurClock { connection, clock: clock.clone(), scripts: Mutex::default() };
-        Self { queue: Queue::new(Arc::new(engine), &room()), clock, redis: Some(redis) }
+        Self { redis: Some(redis), ..Self::over(Arc::new(Patient(connection))) }
+    }
+
+    /// On real Redis, by this engine.
+    pub fn over(engine: SharedEngine) -> Self {
+        let clock = ManualClock::at(START_US);
+        let engine = OnOurClock { engine, clock: clock.clone(), scripts: Mutex::default() };
+        Self { queue: Queue::new(Arc::new(engine), &room()), clock, redis: None }
     }
 
     /// The store forgets everything, as after `FLUSHALL`.
@@ -122,6 +131,25 @@ impl World {
     pub async fn snapshot(&self) -> Snapshot {
         self.queue.snapshot(0).await.unwrap()
     }
+
+    /// What a node knows of the positions once it has measured the line.
+    pub async fn sketch(&self) -> Arc<RankSketch> {
+        let mut keeper = SketchKeeper::default();
+        assert!(self.measure(&mut keeper, 400).await, "never content");
+        keeper.sketch()
+    }
+
+    /// One look of at most `most` questions. Returns whether the keeper has nothing more to ask.
+    pub async fn measure(&self, keeper: &mut SketchKeeper, most: usize) -> bool {
+        let mut question = keeper.begin();
+        for _ in 0..most {
+            match keeper.take(&self.queue.sketch(&question).await.unwrap()) {
+                Some(next) => question = next,
+                None => return true,
+            }
+        }
+        false
+    }
 }
 
 /// A roomy policy: stories tighten what they are about.
@@ -171,26 +199,26 @@ pub fn is_called(place: Place) -> bool {
     matches!(place, Place::Called { .. })
 }
 
-/// Real Redis, with `TIME` replaced by the test's clock, which travels as two more keys.
+/// An engine on real Redis, with `TIME` replaced by the test's clock, which travels as two more keys.
 #[derive(Debug)]
-struct RedisOnOurClock {
-    connection: MultiplexedConnection,
+struct OnOurClock {
+    engine: SharedEngine,
     clock: ManualClock,
-    scripts: Mutex<HashMap<&'static str, redis::Script>>,
+    scripts: Mutex<HashMap<&'static str, &'static Script>>,
 }
 
-impl RedisOnOurClock {
-    fn prepared(&self, script: &'static Script) -> redis::Script {
-        let prepare = || {
+impl OnOurClock {
+    fn prepared(&self, script: &'static Script) -> &'static Script {
+        let prepare = || -> &'static Script {
             let source = script.source().replace("redis.call('TIME')", "{ KEYS[#KEYS - 1], KEYS[#KEYS] }");
             assert_ne!(source, script.source(), "the script no longer asks for the time as expected");
-            redis::Script::new(&source)
+            Box::leak(Box::new(Script::new(script.file(), source.leak())))
         };
-        self.scripts.lock().unwrap().entry(script.file()).or_insert_with(prepare).clone()
+        self.scripts.lock().unwrap().entry(script.file()).or_insert_with(prepare)
     }
 }
 
-impl Engine for RedisOnOurClock {
+impl Engine for OnOurClock {
     fn run<'a>(
         &'a self,
         script: &'static Script,
@@ -198,17 +226,35 @@ impl Engine for RedisOnOurClock {
         args: Vec<Arg>,
     ) -> BoxFuture<'a, Result<Value, StoreError>> {
         Box::pin(async move {
-            let script_on_redis = self.prepared(script);
-            let mut call = script_on_redis.prepare_invoke();
             let now = self.clock.unix_micros();
+            let time = [(now / 1_000_000).to_string(), (now % 1_000_000).to_string()];
+            let keys = [keys, &time].concat();
+            self.engine.run(self.prepared(script), &keys, args).await
+        })
+    }
+}
+
+/// Real Redis with all the time in the world, so that no story depends on a machine's load.
+#[derive(Debug)]
+struct Patient(MultiplexedConnection);
+
+impl Engine for Patient {
+    fn run<'a>(
+        &'a self,
+        script: &'static Script,
+        keys: &'a [String],
+        args: Vec<Arg>,
+    ) -> BoxFuture<'a, Result<Value, StoreError>> {
+        Box::pin(async move {
+            let script_on_redis = redis::Script::new(script.source());
+            let mut call = script_on_redis.prepare_invoke();
             for key in keys {
                 call.key(key);
             }
-            call.key(now / 1_000_000).key(now % 1_000_000);
             for arg in args {
                 call.arg(arg.into_bytes().to_vec());
             }
-            let mut connection = self.connection.clone();
+            let mut connection = self.0.clone();
             let reply: redis::Value = call
                 .invoke_async(&mut connection)
                 .await

@@ -12,6 +12,12 @@ pub enum RedisClient {
 }
 
 impl RedisClient {
+    pub const ALL: &[Self] = &[
+        Self::Redis,
+        #[cfg(feature = "fred")]
+        Self::Fred,
+    ];
+
     pub async fn try_connect(self, url: &str) -> Result<SharedEngine, StoreError> {
         Ok(match self {
             Self::Redis => Arc::new(RedisEngine::connect(url).await?),

@@ -43,9 +43,9 @@ impl RedisCluster {
         format!("redis+cluster://{}", self.masters[2].address())
     }
 
-    /// The master that serves the slot.
-    pub fn owner(&self, slot: u16) -> usize {
-        SLOTS.iter().position(|(first, last)| (*first..=*last).contains(&slot)).unwrap()
+    /// Waits until the replica has the keys of its master: what has not reached it is lost with the master.
+    pub fn replicated(&self) {
+        self.replica.wait_for("DBSIZE", &self.masters[0].command("DBSIZE"));
     }
 
     /// The slot of a key.
@@ -53,6 +53,11 @@ impl RedisCluster {
         let reply = self.masters[0].command(&format!("CLUSTER KEYSLOT {key}"));
         reply.trim().trim_start_matches(':').parse().unwrap()
     }
+}
+
+/// The number of the master that serves the slot.
+pub fn owner(slot: u16) -> usize {
+    SLOTS.iter().position(|(first, last)| (*first..=*last).contains(&slot)).unwrap()
 }
 
 /// A node's id.

@@ -38,7 +38,7 @@ impl RedisServer {
         let port = master.port;
         let sentinel = Self::start_as(|dir| {
             let file = dir.join("sentinel.conf");
-            let settings = "down-after-milliseconds main 300\nsentinel failover-timeout main 2000";
+            let settings = "down-after-milliseconds main 1000\nsentinel failover-timeout main 2000";
             let config = format!("sentinel monitor main 127.0.0.1 {port} 1\nsentinel {settings}\n");
             std::fs::write(&file, config).unwrap();
             vec!["--sentinel-config".to_owned(), file.to_str().unwrap().to_owned()]
@@ -113,6 +113,12 @@ impl RedisServer {
 
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Runs one inline command in this database, and gives back the raw protocol reply.
+    pub fn command_in(&self, database: u32, line: &str) -> String {
+        let reply = self.command(&format!("SELECT {database}\r\n{line}"));
+        reply.strip_prefix("+OK\r\n").unwrap_or(&reply).to_owned()
     }
 
     /// Runs one inline command and gives back the raw protocol reply.

@@ -11,7 +11,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::eventually::eventually;
 
-/// Watches the script whose file is named; the others pass unseen.
+/// Watches the script of that name, whatever its number of keys; the others pass unseen.
 pub struct WatchedEngine {
     store: SharedEngine,
     script: &'static str,
@@ -70,7 +70,7 @@ impl Engine for WatchedEngine {
         args: Vec<Arg>,
     ) -> BoxFuture<'a, Result<Value, StoreError>> {
         Box::pin(async move {
-            if script.file() == self.script {
+            if script.file().rsplit_once('-').is_some_and(|(name, _)| name == self.script) {
                 self.runs.lock().unwrap().push(args.len());
                 let mood = *self.mood.borrow();
                 match mood {

@@ -63,9 +63,9 @@ fn every_lie_is_found() {
     assert!(flaw(&half_seed, &roster, None).contains("64 hex digits"));
     let chosen = Published { public_value: Some("chosen".to_owned()), ..draw.clone() };
     assert!(flaw(&chosen, &roster, None).contains("no beacon was named"));
-    let missing: String = roster.lines().skip(1).map(|line| format!("{line}\n")).collect();
+    let missing = roster.split_inclusive('\n').skip(1).collect::<String>();
     assert!(flaw(&draw, &missing, None).contains("not the one that was fixed before the draw"));
-    let swapped: String = roster.lines().rev().map(|line| format!("{line}\n")).collect();
+    let swapped = roster.split_inclusive('\n').rev().collect::<String>();
     assert!(flaw(&draw, &swapped, None).contains("line 2 of the roster is not in order"));
     assert!(flaw(&draw, &format!("{roster}nobody\n"), None).contains("line 21 of the roster is not"));
     assert!(flaw(&draw, roster.trim_end(), None).contains("line 20"), "cut off");
