@@ -9,6 +9,8 @@ use std::{
 
 use anyhow::{Context as _, bail};
 
+use super::figures;
+
 /// One keep-alive connection.
 #[derive(Debug)]
 pub struct Client(BufReader<TcpStream>);
@@ -63,7 +65,7 @@ pub fn poll(cookie: &str) -> String {
 pub fn poll_at_rate(port: u16, cookies: &[String], per_second: f64, time: Duration) -> anyhow::Result<Vec<Duration>> {
     const LANES: u32 = 8;
     let start = Instant::now() + Duration::from_millis(50);
-    let count = (per_second * time.as_secs_f64()) as u32;
+    let count = figures::count(per_second * time.as_secs_f64());
     let lane = |lane: u32| {
         let mut client = Client::connect(port)?;
         let mut took = Vec::new();

@@ -32,6 +32,12 @@ pub fn in_turn<T>(rounds: u32, mut subjects: Vec<Subject<'_, T>>) -> anyhow::Res
     Ok(samples)
 }
 
+/// A whole number of things.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast from float saturates")]
+pub const fn count(things: f64) -> u32 {
+    things as u32
+}
+
 /// Quartiles.
 #[derive(Debug, Clone, Copy)]
 pub struct Spread {

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 
 use super::{
     args::Args,
-    figures::{Goal, Row, Sample, Spread, in_turn},
+    figures::{Goal, Row, Sample, Spread, count, in_turn},
     servers::{self, Server},
     store, visitors,
     wrk::Load,
@@ -123,7 +123,7 @@ impl<'a> Calls<'a> {
         let per_second = per_second
             .with_context(|| format!("redis-benchmark said {said} {}", String::from_utf8_lossy(&output.stderr)))?;
         let sample = Sample { per_second, per_cpu_second: f64::from(self.per_round) / cpu };
-        self.per_round = (per_second * args.time().as_secs_f64()) as u32;
+        self.per_round = count(per_second * args.time().as_secs_f64()).max(1_000);
         Ok(sample)
     }
 }

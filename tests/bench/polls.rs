@@ -22,7 +22,7 @@ pub fn run(args: &Args) -> anyhow::Result<Vec<Row>> {
     let cookies = visitors::cookies(VISITORS, WAITING)?;
     std::thread::sleep(std::time::Duration::from_secs(3));
     let poll = Client::connect(gateway.port)?.ask(&client::poll(cookies.first().map_or("", String::as_str)))?;
-    let nginx = servers::nginx(&poll.body)?;
+    let (nginx, cached) = (servers::nginx(&poll.body, false)?, servers::nginx(&poll.body, true)?);
 
     let heads: Vec<String> = cookies.iter().map(|cookie| format!("Cookie: {cookie}")).collect();
     let load = |path, status| Load::new(("GET", path, status), &heads, args.connections, args.time());
@@ -33,9 +33,10 @@ pub fn run(args: &Args) -> anyhow::Result<Vec<Row>> {
             Box::new(|| polls.run(&gateway, &gateway)),
             Box::new(|| constant.run(&gateway, &gateway)),
             Box::new(|| file.run(&nginx, &nginx)),
+            Box::new(|| file.run(&cached, &cached)),
         ],
     )?;
-    let [polls, constant, file] = &samples[..] else { anyhow::bail!("three subjects") };
+    let [polls, constant, file, cached] = &samples[..] else { anyhow::bail!("four subjects") };
     let mut rows = Vec::new();
     for (other, name, goal) in
         [(constant, "the same server's constant answer", 0.9), (file, "nginx serving a static file", 1.3)]
@@ -46,15 +47,12 @@ pub fn run(args: &Args) -> anyhow::Result<Vec<Row>> {
             ratio(|sample| sample.per_second),
             Goal::AtLeast(goal),
         ));
-        rows.push(Row::new(
-            format!("… per second on a processor"),
-            ratio(|sample| sample.per_cpu_second),
-            Goal::AtLeast(goal),
-        ));
+        rows.push(Row::new("… per second on a processor", ratio(|sample| sample.per_cpu_second), Goal::AtLeast(goal)));
     }
     let micros = |samples: &[Sample]| Spread::of(samples.iter().map(|sample| 1e6 / sample.per_cpu_second));
     rows.push(Row::new("µs on a processor: a poll", micros(polls), Goal::None));
     rows.push(Row::new("… the constant answer", micros(constant), Goal::None));
     rows.push(Row::new("… nginx's file", micros(file), Goal::None));
+    rows.push(Row::new("… nginx's file, kept open", micros(cached), Goal::None));
     Ok(rows)
 }

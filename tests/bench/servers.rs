@@ -67,13 +67,15 @@ pub fn gateway(binary: &Path, redis: &Server) -> anyhow::Result<Server> {
     })
 }
 
-/// nginx with one static file, as large as the answer to a poll.
-pub fn nginx(file: &[u8]) -> anyhow::Result<Server> {
+/// nginx with one static file, as large as the answer to a poll; with `cached`, it keeps the file open, which it does not
+/// unless told.
+pub fn nginx(file: &[u8], cached: bool) -> anyhow::Result<Server> {
+    let cache = if cached { "open_file_cache max=10 inactive=1h;" } else { "" };
     start(|port, dir| {
         let config = format!(
             "worker_processes auto;\npid nginx.pid;\nerror_log stderr crit;\nevents {{ worker_connections 1024; }}\n\
              http {{\n  access_log off;\n  sendfile on;\n  tcp_nopush on;\n  tcp_nodelay on;\n  keepalive_requests 1000000000;\n\
-             open_file_cache max=10 inactive=1h;\n  default_type application/json;\n\
+             {cache}\n  default_type application/json;\n\
              server {{ listen 127.0.0.1:{port} reuseport; root {root}; }}\n}}\n",
             root = dir.display(),
         );

@@ -12,7 +12,7 @@ const DAY: u64 = 86_400;
 
 /// The signing key as the gateway takes it.
 pub fn key_hex() -> String {
-    SECRET.iter().map(|byte| format!("{byte:02x}")).collect()
+    SECRET.map(|byte| format!("{byte:02x}")).concat()
 }
 
 /// Visitor number `index`.
@@ -39,6 +39,7 @@ pub fn cookie(index: u32) -> anyhow::Result<String> {
         epoch: 1,
         draw: false,
         arrival: None,
+        ahead: None,
         called_ms: None,
         admitted_ms: None,
     };
