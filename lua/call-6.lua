@@ -28,31 +28,42 @@ local function write(command, key, values)
   end
 end
 
+local watermark, called_at = state.watermark, ' ' .. text(now_ms)
+local look = most
+
 while called < most and budget > 0 do
-  local front = redis.call('ZRANGEBYSCORE', LINE, '(0', '+inf', 'WITHSCORES', 'LIMIT', 0, math.min(budget, most + 50))
+  local front = redis.call('ZRANGEBYSCORE', LINE, '(0', '+inf', 'WITHSCORES', 'LIMIT', 0, math.min(budget, look))
   if #front == 0 then
     break
   end
-  local gone, deadlines, notes, aside = {}, {}, {}, {}
+  -- Who was not there is likely not alone.
+  look = most + 50
+  local visitors = {}
   for i = 1, #front, 2 do
-    local visitor, score = front[i], tonumber(front[i + 1])
-    local absence = now_ms - last_seen(visitor)
+    visitors[#visitors + 1] = front[i]
+  end
+  local seen = redis.call('ZMSCORE', SEEN, unpack(visitors))
+  local gone, deadlines, notes, aside = {}, {}, {}, {}
+  for i, visitor in ipairs(visitors) do
+    -- Redis writes scores as `text` does.
+    local score = front[2 * i]
+    local absence = now_ms - math.max(tonumber(seen[i]) or 0, state.resumed_ms)
     budget = budget - 1
     if absence > state.grace_ms then
-      table.insert(gone, visitor)
+      gone[#gone + 1] = visitor
       skipped = skipped + 1
     elseif absence > state.absent_ms then
-      table.insert(aside, text(score - ASIDE))
-      table.insert(aside, visitor)
+      aside[#aside + 1] = text(tonumber(score) - ASIDE)
+      aside[#aside + 1] = visitor
       skipped = skipped + 1
     else
-      table.insert(gone, visitor)
-      table.insert(deadlines, deadline)
-      table.insert(deadlines, visitor)
-      table.insert(notes, 'of:' .. visitor)
-      table.insert(notes, text(score) .. ' ' .. text(now_ms))
+      gone[#gone + 1] = visitor
+      deadlines[#deadlines + 1] = deadline
+      deadlines[#deadlines + 1] = visitor
+      notes[#notes + 1] = 'of:' .. visitor
+      notes[#notes + 1] = score .. called_at
       called = called + 1
-      set('watermark', math.max(state.watermark, score))
+      watermark = math.max(watermark, tonumber(score))
     end
     if called == most then
       break
@@ -66,6 +77,7 @@ while called < most and budget > 0 do
 end
 
 if called > 0 then
+  set('watermark', watermark)
   take('call', called)
   add('called_total', called)
 end

@@ -3,6 +3,7 @@
 //! [`Gateway`] is the whole public stack; [`serve`] runs it on a listener. A [`Gatekeeper`] decides who may pass, the
 //! [`Proxy`] forwards, and one enum, [`GatewayError`], becomes every answer that is an error.
 
+mod at_once;
 pub mod body;
 mod connection;
 pub mod cookies;
@@ -28,13 +29,18 @@ mod upstream;
 
 use std::sync::Arc;
 
+pub use at_once::AtOnce;
 use axum::Router;
 pub use body::{Body, BoxError};
 pub use error::GatewayError;
 pub use gate::Gate;
 pub use gatekeeper::{Gatekeeper, Passage, Peer, Route, Verdict};
-use http::{HeaderValue, Request, Response, header::SET_COOKIE, request};
-use hyper::body::Incoming;
+use http::{
+    HeaderValue, Request, Response, Version,
+    header::{HOST, SET_COOKIE},
+    request,
+};
+use hyper::body::{Body as _, Incoming};
 pub use limits::{Deadlines, Limits};
 pub use proxy::{InvalidOrigin, Proxy};
 pub use server::serve;
@@ -52,6 +58,7 @@ pub struct Gateway<G> {
     gatekeeper: G,
     proxy: Proxy,
     endpoints: Router,
+    at_once: Option<Box<dyn AtOnce>>,
     prefix: String,
     limits: Limits,
 }
@@ -60,7 +67,7 @@ impl<G: Gatekeeper> Gateway<G> {
     /// A stack in which `endpoints` answers everything under [`DEFAULT_PREFIX`] (it sees full paths, and a [`Peer`] in
     /// the request's extensions), and everything else goes past `gatekeeper` to `proxy`.
     pub fn new(gatekeeper: G, proxy: Proxy, endpoints: Router, limits: Limits) -> Self {
-        Self { gatekeeper, proxy, endpoints, prefix: DEFAULT_PREFIX.to_owned(), limits }
+        Self { gatekeeper, proxy, endpoints, at_once: None, prefix: DEFAULT_PREFIX.to_owned(), limits }
     }
 
     /// Moves the room's own endpoints, say to `/queue`: a leading slash, none at the end.
@@ -68,6 +75,29 @@ impl<G: Gatekeeper> Gateway<G> {
     pub fn with_prefix(mut self, prefix: &str) -> Self {
         prefix.clone_into(&mut self.prefix);
         self
+    }
+
+    /// Asks this before everything else.
+    #[must_use]
+    pub fn with_at_once(mut self, at_once: impl AtOnce) -> Self {
+        self.at_once = Some(Box::new(at_once));
+        self
+    }
+
+    /// The answer to a request that nobody has to wait for. Only plain requests are looked at: one `Host`, a path, no body;
+    /// whatever needs a closer look takes the long way.
+    fn answer_at_once(&self, request: &Request<Incoming>, connection: &Arc<Connection>) -> Option<Response<Body>> {
+        let at_once = self.at_once.as_ref()?;
+        let is_plain = request.version() == Version::HTTP_11
+            && request.uri().authority().is_none()
+            && request.body().is_end_stream()
+            && request.headers().get_all(HOST).iter().count() == 1;
+        if !is_plain {
+            return None;
+        }
+        let answer = at_once.answer(request.method(), request.uri(), request.headers(), connection.peer)?;
+        connection.count();
+        Some(answer)
     }
 
     /// One request, from its head to the head of its answer.

@@ -27,11 +27,11 @@ use axum::{
     extract::{FromRequestParts, Path},
     routing::{get, post},
 };
-use http::{StatusCode, request::Parts};
+use http::{HeaderMap, Method, Response, StatusCode, Uri, request::Parts};
 
 use crate::{
     admission::{LiveRoom, Rooms},
-    gateway::problem::Problem,
+    gateway::{AtOnce, Body, Peer, problem::Problem},
 };
 
 /// What the endpoints share.
@@ -62,6 +62,19 @@ pub fn router(rooms: Rooms, prefix: &str) -> Router {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail, "Use GET, or POST for join and leave.")
         })
         .with_state(shared)
+}
+
+/// Answers the polls of those who merely wait on the spot, as `{prefix}/{room}/status` would.
+pub fn at_once(rooms: Rooms, prefix: &str) -> impl AtOnce {
+    Endpoints { rooms, prefix: prefix.to_owned() }
+}
+
+impl AtOnce for Endpoints {
+    fn answer(&self, method: &Method, uri: &Uri, headers: &HeaderMap, peer: Peer) -> Option<Response<Body>> {
+        let name = uri.path().strip_prefix(&*self.prefix)?.strip_prefix('/')?.strip_suffix("/status")?;
+        let room = self.rooms.iter().find(|room| room.name().as_str() == name).filter(|_| method == Method::GET)?;
+        status::at_once(room, headers, peer)
+    }
 }
 
 /// The room that the path names.

@@ -63,6 +63,13 @@ impl LiveRoom {
         }
     }
 
+    /// [`LiveRoom::look_up`] for a visitor who merely waits, which takes no waiting: most polls are theirs. `None` for anybody
+    /// else, and then nothing is noted.
+    pub fn look_up_at_once(&self, claims: &Claims) -> Option<Turn> {
+        let waits = claims.iat != PROMISE && !claims.draw && self.keeps_waiting(claims);
+        waits.then(|| Turn::held(Standing::Waiting, claims.clone()))
+    }
+
     /// Where the holder of `queue` stands. Claims when called. Someone without a token stays without a place.
     pub async fn look_up(self: &Arc<Self>, queue: Option<Claims>) -> Turn {
         match queue {
@@ -95,12 +102,10 @@ impl LiveRoom {
         if claims.draw {
             return self.wait_for_the_draw(claims).await;
         }
-        let proof = proof_of(&claims);
-        if self.is_away() || !self.must_ask(&claims) {
-            self.presence.note(claims.sub, proof);
+        if self.keeps_waiting(&claims) {
             return Turn::held(Standing::Waiting, claims);
         }
-        match self.queue.claim(claims.sub, Some(proof)).await {
+        match self.queue.claim(claims.sub, Some(proof_of(&claims))).await {
             Ok(place) => self.found(place, claims),
             Err(error) => {
                 self.store_failed(&error);
@@ -125,6 +130,15 @@ impl LiveRoom {
         let drawn = Claims { score, draw: false, arrival: Some(claims.score), ..claims };
         let turn = Box::pin(self.come_back(drawn, true)).await;
         Turn { is_new: turn.is_new || turn.queue.is_some(), ..turn }
+    }
+
+    /// Whether the store has nothing else to say of someone in the line, or cannot say it. Then they are noted as present.
+    fn keeps_waiting(&self, claims: &Claims) -> bool {
+        let waits = self.is_away() || !self.must_ask(claims);
+        if waits {
+            self.presence.note(claims.sub, proof_of(claims));
+        }
+        waits
     }
 
     /// Nobody behind the last one called can have been called; whoever is said to have no place asks for certainty.

@@ -120,5 +120,6 @@ pub fn build(rooms: &Rooms) -> anyhow::Result<Gateway<Gate>> {
     let limits = Limits::default();
     let proxy = Proxy::new(rooms.iter().map(|room| room.config().origin.clone()), &limits)?;
     let gate = Gate::new(Arc::clone(rooms), DEFAULT_PREFIX);
-    Ok(Gateway::new(gate, proxy, room::router(Arc::clone(rooms), DEFAULT_PREFIX), limits))
+    let at_once = room::at_once(Arc::clone(rooms), DEFAULT_PREFIX);
+    Ok(Gateway::new(gate, proxy, room::router(Arc::clone(rooms), DEFAULT_PREFIX), limits).with_at_once(at_once))
 }

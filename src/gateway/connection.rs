@@ -72,9 +72,14 @@ impl Connection {
         }
     }
 
+    /// Counts a request that is answered already.
+    pub(super) fn count(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Counts a request until the value is dropped.
     pub(super) fn begin(self: &Arc<Self>) -> InProgress {
-        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.count();
         self.in_progress.fetch_add(1, Ordering::Relaxed);
         InProgress(Arc::clone(self))
     }

@@ -9,21 +9,39 @@ use crate::{
     tokens::Claims,
 };
 
+const QUEUE: &str = "stanchion_q_";
+const SESSION: &str = "stanchion_s_";
+
 /// Name of the cookie that holds the queue token.
 pub fn queue_name(room: &RoomName) -> String {
-    format!("stanchion_q_{room}")
+    format!("{QUEUE}{room}")
 }
 
 /// Name of the cookie that holds the session token.
 pub fn session_name(room: &RoomName) -> String {
-    format!("stanchion_s_{room}")
+    format!("{SESSION}{room}")
 }
 
-/// Every value given for `name`, over all `Cookie` lines. Works on bytes, so that another cookie's junk hides nothing.
-pub fn values<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item = &'a str> {
+/// Every queue token given for `room`.
+pub fn queue_values<'a>(headers: &'a HeaderMap, room: &'a RoomName) -> impl Iterator<Item = &'a str> {
+    values(headers, [QUEUE, room.as_str()])
+}
+
+/// Every session token given for `room`.
+pub fn session_values<'a>(headers: &'a HeaderMap, room: &'a RoomName) -> impl Iterator<Item = &'a str> {
+    values(headers, [SESSION, room.as_str()])
+}
+
+/// Every value given for the name that these parts make, over all `Cookie` lines. Works on bytes, so that another cookie's junk hides nothing.
+fn values<'a>(headers: &'a HeaderMap, [kind, room]: [&'a str; 2]) -> impl Iterator<Item = &'a str> {
     let pairs = headers.get_all(COOKIE).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
     pairs.filter_map(move |pair| {
-        let value = pair.trim_ascii_start().strip_prefix(name.as_bytes())?.trim_ascii_start().strip_prefix(b"=")?;
+        let value = pair
+            .trim_ascii_start()
+            .strip_prefix(kind.as_bytes())?
+            .strip_prefix(room.as_bytes())?
+            .trim_ascii_start()
+            .strip_prefix(b"=")?;
         let value = value.trim_ascii();
         let value = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
         str::from_utf8(value).ok()
@@ -78,6 +96,6 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.append(COOKIE, HeaderValue::from_bytes(b"junk=\xff; ours=1;x; ours = \"2\" ;oursandmore=3").unwrap());
         headers.append(COOKIE, HeaderValue::from_bytes(b"ours=\xff; ours=4").unwrap());
-        assert_eq!(values(&headers, "ours").collect::<Vec<_>>(), ["1", "2", "4"]);
+        assert_eq!(values(&headers, ["our", "s"]).collect::<Vec<_>>(), ["1", "2", "4"]);
     }
 }

@@ -35,13 +35,15 @@ pub fn identify(room: &Arc<LiveRoom>, headers: &HeaderMap) -> Identity {
         Ok(claims) if claims.epoch == epoch || room.has_reached(claims.epoch) => Some(claims),
         _ => None,
     };
-    let find =
-        |name: String, typ| cookies::values(headers, &name).take(MOST_TRIES).find_map(|token| verify(token, typ));
     let bearer = bearer(headers);
-    let session = find(cookies::session_name(room.name()), TokenType::Session)
+    let session = cookies::session_values(headers, room.name())
+        .take(MOST_TRIES)
+        .find_map(|token| verify(token, TokenType::Session))
         .or_else(|| verify(bearer?, TokenType::Session))
         .filter(|session| room.is_live(session));
-    let queue = find(cookies::queue_name(room.name()), TokenType::Queue)
+    let queue = cookies::queue_values(headers, room.name())
+        .take(MOST_TRIES)
+        .find_map(|token| verify(token, TokenType::Queue))
         .or_else(|| verify(headers.get(QUEUE_TOKEN)?.to_str().ok()?, TokenType::Queue));
     let is_bearer_ours = bearer.is_some_and(|token| {
         !matches!(

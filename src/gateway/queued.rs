@@ -78,8 +78,8 @@ pub fn remember<B>(answer: &mut Response<B>, room: &LiveRoom, turn: &Turn, peer:
 
 /// What nobody may keep: not a browser, not a proxy.
 pub fn never_cached<B>(answer: &mut Response<B>) {
-    set(answer, CACHE_CONTROL, "no-store");
-    set(answer, X_CONTENT_TYPE_OPTIONS, "nosniff");
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
 }
 
 /// A document as JSON.

@@ -2,6 +2,7 @@
 
 use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
+use futures_util::future::{BoxFuture, ready};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -14,7 +15,7 @@ use tokio::{
 };
 
 use super::{
-    Gatekeeper, Gateway, Limits, Peer,
+    Body, Gatekeeper, Gateway, Limits, Peer,
     connection::{Activity, ClientStream, Closing, Connection},
 };
 use crate::shutdown::Shutdown;
@@ -91,6 +92,19 @@ async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> Option<(TcpS
     }
 }
 
+/// One request. In a box, because hyper moves what it gets about, and the long way's future is large.
+fn answer<G: Gatekeeper>(
+    gateway: &Arc<Gateway<G>>,
+    request: http::Request<Incoming>,
+    connection: &Arc<Connection>,
+) -> BoxFuture<'static, Result<http::Response<Body>, Infallible>> {
+    if let Some(answer) = gateway.answer_at_once(&request, connection) {
+        return Box::pin(ready(Ok(answer)));
+    }
+    let (gateway, connection) = (Arc::clone(gateway), Arc::clone(connection));
+    Box::pin(async move { Ok(gateway.answer(request, &connection).await) })
+}
+
 /// Serves one connection to its end.
 async fn drive<G: Gatekeeper>(
     stream: TcpStream,
@@ -102,10 +116,7 @@ async fn drive<G: Gatekeeper>(
     let closing = connection.closing.clone();
     let stream = TokioIo::new(ClientStream::new(stream, Arc::clone(&connection), &deadlines));
     let watched = Arc::clone(&connection);
-    let service = service_fn(move |request: http::Request<Incoming>| {
-        let (gateway, connection) = (Arc::clone(&gateway), Arc::clone(&connection));
-        async move { Ok::<_, Infallible>(gateway.answer(request, &connection).await) }
-    });
+    let service = service_fn(move |request| answer(&gateway, request, &connection));
     let mut serving = pin!(protocol.serve_connection_with_upgrades(stream, service));
     let mut check = pin!(sleep(deadlines.first_request));
     let mut draining = false;

@@ -47,7 +47,7 @@ pub(super) async fn join(State(shared): Shared, Room(room): Room, visitor: Visit
     let waits = matches!(turn.standing, Standing::Waiting | Standing::Promised | Standing::Called { .. });
     let status = if waits { StatusCode::ACCEPTED } else { StatusCode::OK };
     let text = serde_json::to_string(&joined).unwrap_or_default();
-    visitor::json(status, text, &room, &turn, visitor.peer)
+    visitor::json(status, text.into(), &room, &turn, visitor.peer)
 }
 
 /// The waiting page for someone who wants to go to `to`.

@@ -1,15 +1,17 @@
 //! The poll.
 
+use std::sync::Arc;
+
 use axum::{extract::State, response::Response};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 
 use super::{
     Room, Shared,
     visitor::{self, Visitor},
 };
 use crate::{
-    admission::Turn,
-    gateway::{identity, queued},
+    admission::{LiveRoom, Turn},
+    gateway::{Body, Peer, body, identity, queued},
 };
 
 /// Where the visitor stands. Whoever is called is let in by this answer.
@@ -20,5 +22,13 @@ pub(super) async fn poll(State(shared): Shared, Room(room): Room, visitor: Visit
         None => room.look_up(known.queue).await,
     };
     let document = visitor.document(&room, &turn, &shared.prefix);
-    visitor::json(StatusCode::OK, queued::json(&document), &room, &turn, visitor.peer)
+    visitor::json(StatusCode::OK, queued::json(&document).into(), &room, &turn, visitor.peer)
+}
+
+/// The same for a visitor who merely waits; `None` for anybody else.
+pub(super) fn at_once(room: &Arc<LiveRoom>, headers: &HeaderMap, peer: Peer) -> Option<http::Response<Body>> {
+    let known = identity::identify(room, headers);
+    let turn = room.look_up_at_once(known.queue.as_ref().filter(|_| known.session.is_none())?)?;
+    let body = body::full(queued::json(&room.status(&turn)));
+    Some(visitor::json(StatusCode::OK, body, room, &turn, peer))
 }

@@ -68,8 +68,8 @@ impl Visitor {
 }
 
 /// A JSON answer that nobody keeps, with the cookies that `turn` brings.
-pub(super) fn json(status: StatusCode, text: String, room: &LiveRoom, turn: &Turn, peer: Peer) -> Response {
-    let mut answer = Response::new(text.into());
+pub(super) fn json<B>(status: StatusCode, body: B, room: &LiveRoom, turn: &Turn, peer: Peer) -> http::Response<B> {
+    let mut answer = http::Response::new(body);
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     queued::never_cached(&mut answer);

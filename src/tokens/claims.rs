@@ -1,5 +1,7 @@
 //! What a token says.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use super::TokenError;
@@ -46,10 +48,12 @@ pub struct Claims {
 
 /// The claims as JSON. Claims it does not know are ignored (RFC 7519 §4), so a newer node's tokens stay good.
 #[derive(Serialize, Deserialize)]
-struct Payload {
+struct Payload<'a> {
     typ: TokenType,
-    room: String,
-    sub: String,
+    #[serde(borrow)]
+    room: Cow<'a, str>,
+    #[serde(borrow)]
+    sub: Cow<'a, str>,
     score: Score,
     iat: u64,
     exp: u64,
@@ -72,8 +76,8 @@ impl Claims {
     pub(super) fn to_json(&self) -> Vec<u8> {
         let payload = Payload {
             typ: self.typ,
-            room: self.room.to_string(),
-            sub: self.sub.to_string(),
+            room: self.room.as_str().into(),
+            sub: self.sub.to_string().into(),
             score: self.score,
             iat: self.iat,
             exp: self.exp,
@@ -89,7 +93,7 @@ impl Claims {
 
     /// Reads a payload whose signature has been checked.
     pub(super) fn from_json(json: &[u8]) -> Result<Self, TokenError> {
-        let payload: Payload = serde_json::from_slice(json).map_err(|_| TokenError::Malformed)?;
+        let payload: Payload<'_> = serde_json::from_slice(json).map_err(|_| TokenError::Malformed)?;
         Ok(Self {
             typ: payload.typ,
             room: payload.room.parse().map_err(|_| TokenError::Malformed)?,

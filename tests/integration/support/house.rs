@@ -117,7 +117,8 @@ impl House {
         room.start(&shutdown);
         let rooms: Rooms = Arc::new([Arc::clone(&room)]);
         let gate = Gate::new(Arc::clone(&rooms), "/__room");
-        let gateway = Gateway::new(gate, proxy, room::router(Arc::clone(&rooms), "/__room"), limits);
+        let gateway = Gateway::new(gate, proxy, room::router(Arc::clone(&rooms), "/__room"), limits)
+            .with_at_once(room::at_once(Arc::clone(&rooms), "/__room"));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(gateway::serve(listener, gateway, shutdown.clone()));
