@@ -1,11 +1,14 @@
 -- Purpose: exchanges a call for a session; the repeat finds the session. Marks a waiting visitor as present. Works in
 --   every mode, because a call is a reservation.
 -- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over, KEYS[7] roster
--- ARGV: visitor, proven score or '', when the proof was issued in ms or ''
+-- ARGV: visitor, proven score or '', when the proof was issued in ms or '', the epoch the caller knows or 0 (replies
+--   -2 if it is another)
 -- Reply: a place
 
 if not load_state() then
   return NOT_CONFIGURED
+elseif is_other_epoch(ARGV[4]) then
+  return OTHER_EPOCH
 end
 local visitor, score, issued_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 

@@ -1,7 +1,7 @@
 -- Purpose: gives each arrival one place, in order. The repeat of a join only reads.
 -- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over, KEYS[7] roster
 -- ARGV: four per arrival: visitor, proven score or '', when the proof was issued in ms or '', 1 if an idle room may let
---   them straight in
+--   them straight in; then the epoch the caller knows or 0 (replies -2 if it is another)
 -- Reply: a place per arrival, flat
 
 local loaded = false
@@ -50,7 +50,7 @@ local function newcomer(visitor, may_enter)
 end
 
 local reply = {}
-for i = 1, #ARGV, 4 do
+for i = 1, #ARGV - 1, 4 do
   local visitor, score, issued_ms, may_enter = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), ARGV[i + 3] == '1'
   local waiting = line_score(visitor)
   if waiting then
@@ -60,6 +60,8 @@ for i = 1, #ARGV, 4 do
     loaded = loaded or load_state()
     if not loaded then
       return NOT_CONFIGURED
+    elseif is_other_epoch(ARGV[#ARGV]) then
+      return OTHER_EPOCH
     end
     local slot, ended = slot_of(visitor)
     slot = slot or roster_place(visitor)

@@ -8,13 +8,14 @@
 --   when their place or session was ended by somebody, us, strictly increasing), KEYS[7] roster (visitor -> arrival, us; who
 --   takes part in the draw)
 -- ARGV: none of its own
--- Reply: none of its own. Every script replies -1 when the room has no state. A place is six integers:
+-- Reply: none of its own. Every script replies -1 when the room has no state, and those that say so -2 when their caller
+--   knows another epoch than the present one. A place is six integers:
 --   0 none | 1 waiting, score, 1 + how many are ahead or 0 | 2 called, score, deadline ms, wait ms | 3 inside, score, end ms, called ms, admitted ms,
 --   fresh | 4 not open, mode | 5 in the roster, arrival; unused ones are 0. Modes: 0 scheduled, 1 open, 2 paused, 3 sold out,
 --   4 closed, 5 pre-queue, 6 drawing.
 
 local LINE, SEEN, CALLED, INSIDE, STATE, OVER, ROSTER = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local NOT_CONFIGURED = -1
+local NOT_CONFIGURED, OTHER_EPOCH = -1, -2
 local P_NONE, P_WAITING, P_CALLED, P_INSIDE, P_NOT_OPEN, P_REGISTERED = 0, 1, 2, 3, 4, 5
 local SCHEDULED, OPEN, PAUSED, SOLD_OUT, CLOSED, PREQUEUE, DRAWING = 0, 1, 2, 3, 4, 5, 6
 local ASIDE = 9007199254740992
@@ -68,6 +69,11 @@ local function load_state()
   end
   read_clock()
   return true
+end
+
+-- Whether the caller knows another epoch than the present one, so that its tokens are of before a reset; 0 claims nothing.
+local function is_other_epoch(known)
+  return tonumber(known) > 0 and tonumber(known) ~= state.epoch
 end
 
 local function set(field, value)

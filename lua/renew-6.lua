@@ -2,11 +2,13 @@
 --   capacity: nobody inside is ejected.
 -- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over
 -- ARGV: visitor, when the session token was issued in ms, its end in ms, how long to renew for in ms, the end that is
---   never passed in ms
+--   never passed in ms, the epoch the caller knows or 0 (replies -2 if it is another)
 -- Reply: a place: inside or none
 
 if not load_state() then
   return NOT_CONFIGURED
+elseif is_other_epoch(ARGV[6]) then
+  return OTHER_EPOCH
 end
 local visitor, issued_ms, token_ends = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local renewed = math.min(now_ms + tonumber(ARGV[4]), tonumber(ARGV[5]))

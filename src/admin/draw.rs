@@ -17,7 +17,10 @@ use super::{
 use crate::{
     admission::LiveRoom,
     gateway::problem::Problem,
-    queue::{Score, lottery::roster_line},
+    queue::{
+        Score,
+        lottery::{RosterDigest, roster_line},
+    },
 };
 
 /// Most characters of a beacon's value.
@@ -83,10 +86,14 @@ fn may_take_a_beacon(room: &LiveRoom) -> Result<(), Problem> {
 pub(super) async fn roster(State(admin): Shared, room: Named, headers: HeaderMap) -> Result<Response, Problem> {
     admin.token.check(&headers)?;
     let room = admin.shared_room(&room)?;
-    let is_fixed = room.view().snapshot.draw.as_ref().ok_or_else(no_lottery)?.digest.is_some();
-    if !is_fixed {
+    let draw = room.view().snapshot.draw.clone().ok_or_else(no_lottery)?;
+    let Some(digest) = draw.digest else {
         let cure = "Ask again when draw.json says the roster's digest.";
         return Err(conflict("the roster is not fixed yet", cure));
+    };
+    // An empty answer would look like the roster of a sale to which nobody came.
+    if draw.roster == 0 && digest != RosterDigest::new().finish() {
+        return Err(conflict("the store lost the roster", "Use the copy that was exported before that."));
     }
     // Page by page, as fast as it is read. An error cuts the answer off, so that nobody takes a part for all of it.
     let lines = stream::try_unfold(Score(0), move |after| {

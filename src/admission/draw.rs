@@ -1,8 +1,8 @@
 //! The draw of a room, as its nodes carry it out. Every node can do every step, and a step done twice changes nothing, so
 //! that any of them may fail in the middle.
 //!
-//! The seed is derived from the signing keys, which several nodes share anyway, and the epoch: there is nothing to hand
-//! around and nothing to lose. A node whose newest key is another one finds the right key by the commitment.
+//! The seed is derived from the signing keys, which several nodes share anyway, and a nonce in the commitment: there is
+//! nothing secret to hand around or to lose. A node whose newest key is another one finds the right key by the commitment.
 
 use std::sync::atomic::Ordering;
 
@@ -112,8 +112,14 @@ impl LiveRoom {
 
     /// Publishes what the newest key would have drawn, if nothing is yet.
     pub(super) async fn commit(&self, epoch: u64) -> Result<(), StoreError> {
-        match self.seeds(epoch).first() {
-            Some(seed) => self.queue.seal(epoch, [Some(&seed.commitment()), None, None], None).await.map(drop),
+        // A seed is published once. The epoch begins anew with every new store, so it alone would give the next sale the
+        // seed of the last one.
+        let nonce = format!("{:032x}", rand::random::<u128>());
+        match self.seeds(epoch, &nonce).first() {
+            Some(seed) => {
+                let commitment = seed.commitment(&nonce);
+                self.queue.seal(epoch, [Some(&commitment), None, None], None).await.map(drop)
+            }
             None => Ok(()),
         }
     }
@@ -189,12 +195,13 @@ impl LiveRoom {
 
     /// The seed behind a commitment, if one of our keys made it.
     fn seed(&self, epoch: u64, commitment: &str) -> Option<Seed> {
-        self.seeds(epoch).into_iter().find(|seed| seed.commitment() == commitment)
+        let (nonce, _) = commitment.split_once(':')?;
+        self.seeds(epoch, nonce).into_iter().find(|seed| seed.commitment(nonce) == commitment)
     }
 
     /// What our keys would commit to, the newest first.
-    fn seeds(&self, epoch: u64) -> Vec<Seed> {
-        let purpose = format!("draw of room {} in epoch {epoch}", self.name());
+    fn seeds(&self, epoch: u64, nonce: &str) -> Vec<Seed> {
+        let purpose = format!("draw {nonce} of room {} in epoch {epoch}", self.name());
         self.keyring.derive(&purpose).into_iter().map(Seed::new).collect()
     }
 }

@@ -18,7 +18,7 @@ use tokio::{
 
 use super::LiveRoom;
 use crate::{
-    queue::{Arrival, Place, scripts},
+    queue::{Arrival, Place, Queue, scripts},
     store::StoreError,
 };
 
@@ -124,11 +124,23 @@ impl Flight {
         self.has_landed = true;
     }
 
+    async fn join(&self, arrivals: &[Arrival]) -> Result<Vec<Place>, StoreError> {
+        let late = |_| Err(StoreError::Unavailable(format!("a join took longer than {LONGEST_FLIGHT:?}")));
+        timeout(LONGEST_FLIGHT, self.room.queue.join(arrivals)).await.unwrap_or_else(late)
+    }
+
     async fn carry(&self, batch: Vec<Passenger>) {
         let room = &self.room;
-        let arrivals: Vec<Arrival> = batch.iter().map(|passenger| passenger.arrival).collect();
-        let late = |_| Err(StoreError::Unavailable(format!("a join took longer than {LONGEST_FLIGHT:?}")));
-        match timeout(LONGEST_FLIGHT, room.queue.join(&arrivals)).await.unwrap_or_else(late) {
+        let mut arrivals: Vec<Arrival> = batch.iter().map(|passenger| passenger.arrival).collect();
+        let mut joined = self.join(&arrivals).await;
+        if joined.as_ref().is_err_and(Queue::is_of_other_epoch) && room.look_again().await.is_ok() {
+            // A reset came between: what they can prove is of before it, so all of them come anew.
+            for arrival in &mut arrivals {
+                arrival.proof = None;
+            }
+            joined = self.join(&arrivals).await;
+        }
+        match joined {
             Ok(places) => {
                 for (passenger, place) in batch.into_iter().zip(places) {
                     // Fails for someone who went away meanwhile.

@@ -93,6 +93,7 @@ impl LiveRoom {
         queue.configure(&config.policy, past).await?;
         let asked_at_micros = clock.unix_micros();
         let snapshot = queue.snapshot(0).await?;
+        queue.go_by(snapshot.epoch);
         let flow = FlowMeter::default().update(&snapshot);
         let ended = snapshot.ended.clone();
         let uncommitted = snapshot.draw.as_ref().is_some_and(|draw| draw.commitment.is_none());
@@ -208,7 +209,23 @@ impl LiveRoom {
         if has_draw {
             self.commit(epoch).await?;
         }
+        self.look_again().await?;
         Ok(epoch)
+    }
+
+    /// Takes a snapshot between two looks, because what the node knows is of another epoch. Positions follow with the next
+    /// look.
+    pub(super) async fn look_again(&self) -> Result<(), StoreError> {
+        let (before, asked_at_micros) = (self.view(), self.clock.unix_micros());
+        let mut snapshot = self.queue.snapshot(before.snapshot.ended_until).await?;
+        if snapshot.epoch < before.snapshot.epoch {
+            self.queue.configure(&self.config.policy, Past::Seen(&before.snapshot)).await?;
+            snapshot = self.queue.snapshot(before.snapshot.ended_until).await?;
+        }
+        self.sessions_ended(&snapshot.ended);
+        let draws = self.draws(&snapshot, &before);
+        self.set_view(View { snapshot, sketch: Arc::default(), asked_at_micros, flow: before.flow, draws });
+        Ok(())
     }
 
     /// Whether a genuine token of this epoch, which is not the one the node knows, still counts. A higher one was reached
@@ -242,6 +259,7 @@ impl LiveRoom {
     }
 
     pub(super) fn set_view(&self, view: View) {
+        self.queue.go_by(view.snapshot.epoch);
         self.view.store(Arc::new(view));
     }
 

@@ -145,6 +145,8 @@ impl LiveRoom {
                     self.remember_who_has_no_place(batch, &places);
                     yield_now().await;
                 }
+                // A reset: none of them has a place any more.
+                Err(error) if Queue::is_of_other_epoch(&error) => return self.look_again().await,
                 Err(error) => {
                     for (visitor, proof) in batch.iter().chain(batches.flatten()) {
                         self.presence.note(*visitor, *proof);

@@ -7,7 +7,7 @@ use std::{
 
 use super::LiveRoom;
 use crate::{
-    queue::{Mode, Place, VisitorId},
+    queue::{Mode, Place, Queue, VisitorId},
     store::StoreError,
     tokens::{Claims, TokenType},
 };
@@ -116,6 +116,10 @@ impl LiveRoom {
                 Renewal::Kept(Claims { exp: session.exp.max(expires_ms / 1_000), ..session.clone() })
             }
             Ok(_) => {
+                self.forget(session);
+                Renewal::Ended
+            }
+            Err(error) if Queue::is_of_other_epoch(&error) => {
                 self.forget(session);
                 Renewal::Ended
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{LiveRoom, view::View};
 use crate::{
-    queue::{Arrival, Mode, Place, Proof, Score, VisitorId},
+    queue::{Arrival, Mode, Place, Proof, Queue, Score, VisitorId},
     tokens::{Claims, TokenType},
 };
 
@@ -107,6 +107,10 @@ impl LiveRoom {
         }
         match self.queue.claim(claims.sub, Some(proof_of(&claims))).await {
             Ok(place) => self.found(place, claims),
+            Err(error) if Queue::is_of_other_epoch(&error) => match self.look_again().await {
+                Ok(()) => Turn::without_place(self.view().mode(self.now_ms())),
+                Err(_) => Turn::held(Standing::Waiting, claims),
+            },
             Err(error) => {
                 self.store_failed(&error);
                 Turn::held(Standing::Waiting, claims)

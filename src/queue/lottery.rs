@@ -2,7 +2,7 @@
 //!
 //! | when | what is published | as |
 //! | --- | --- | --- |
-//! | before anybody comes | the commitment | SHA-256 of the seed |
+//! | before anybody comes | the commitment | `nonce:hash`, the SHA-256 of the seed |
 //! | when the pre-queue closes | the roster's digest | SHA-256 of the lines `visitor arrival\n`, in order of arrival |
 //! | then | the public value | a beacon's output named beforehand, else the roster's digest |
 //! | after the draw | seed and roster | |
@@ -53,9 +53,9 @@ impl Seed {
         hex(&self.0)
     }
 
-    /// What is published before anybody comes.
-    pub fn commitment(&self) -> String {
-        hex(digest::digest(&digest::SHA256, &self.0).as_ref())
+    /// What is published before anybody comes: a nonce, by which the operator finds the seed again, and the hash.
+    pub fn commitment(&self, nonce: &str) -> String {
+        format!("{nonce}:{}", hex(digest::digest(&digest::SHA256, &self.0).as_ref()))
     }
 
     /// The draws that follow from this seed and the public value.
@@ -182,7 +182,7 @@ mod tests {
     fn values_are_those_of_the_standards() {
         // SHA-256 of 32 zero bytes; and HMAC-SHA-256 by another implementation (Python's hmac).
         let seed = Seed::new([0; 32]);
-        assert_eq!(seed.commitment(), "66687aadf862bd776c8fc18b8e9f8e20089714856ee233b3902a591d0d5f2925");
+        assert_eq!(seed.commitment("n"), "n:66687aadf862bd776c8fc18b8e9f8e20089714856ee233b3902a591d0d5f2925");
         assert_eq!(seed.with("abc").of(VisitorId::from_bits(1)), Score(167_520_591_158_517));
         assert_eq!(Seed::from_hex(&seed.to_hex()), Some(seed));
         assert_eq!(Seed::from_hex("00"), None);

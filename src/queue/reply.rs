@@ -6,6 +6,9 @@ use crate::store::{Script, StoreError, Value};
 /// What every script replies while the room has no state.
 pub(super) const NOT_CONFIGURED: Value = Value::Int(-1);
 
+/// What some scripts reply to a caller that knows another epoch than the present one.
+pub(super) const OTHER_EPOCH: Value = Value::Int(-2);
+
 /// How many integers make a place.
 const PLACE: usize = 6;
 

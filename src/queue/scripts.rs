@@ -1,6 +1,12 @@
 //! Typed bindings of the queue's scripts.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use super::{
     Arrival, Method, Mode, Past, Place, Policy, Proof, RoomName, Snapshot, VisitorId, keys, lua, reply,
@@ -10,6 +16,9 @@ use crate::store::{Arg, Script, SharedEngine, StoreError, Value};
 
 /// How the error ends that says so of a room without state.
 const NOT_CONFIGURED: &str = "is not configured in the store (yet)";
+
+/// How the error ends that says so of a caller which knows another epoch.
+const OTHER_EPOCH: &str = "has begun another epoch";
 
 /// Most visitors in one run of a script, so that it holds the store up for about a millisecond.
 pub const BATCH: usize = 100;
@@ -24,6 +33,8 @@ pub struct Queue {
     engine: SharedEngine,
     room: RoomName,
     keys: Arc<[String; keys::KEY_COUNT]>,
+    /// The epoch that clones go by; 0 before anybody said.
+    epoch: Arc<AtomicU64>,
 }
 
 /// What one run of `call` did.
@@ -49,7 +60,17 @@ pub struct Swept {
 impl Queue {
     /// The line of `room` in the store behind `engine`.
     pub fn new(engine: SharedEngine, room: &RoomName) -> Self {
-        Self { engine, room: room.clone(), keys: Arc::new(keys::of_room(room)) }
+        Self { engine, room: room.clone(), keys: Arc::new(keys::of_room(room)), epoch: Arc::default() }
+    }
+
+    /// Goes by this epoch from now on, and so do all clones: a join, claim, renewal or report that meets another one fails
+    /// (see [`Queue::is_of_other_epoch`]), because the tokens it speaks of are void.
+    pub fn go_by(&self, epoch: u64) {
+        self.epoch.store(epoch, Ordering::Relaxed);
+    }
+
+    fn epoch(&self) -> Arg {
+        self.epoch.load(Ordering::Relaxed).into()
     }
 
     /// Writes the policy. Creates the room's state when it is missing, from what is known of its past; unless that is
@@ -94,6 +115,7 @@ impl Queue {
                 args.extend(proof_args(arrival.proof));
                 args.push(u32::from(arrival.may_enter).into());
             }
+            args.push(self.epoch());
             places.extend(self.run(&lua::JOIN, args).await?.places(batch.len())?);
         }
         Ok(places)
@@ -111,7 +133,7 @@ impl Queue {
     /// A claim that the rate holds back keeps the slot: its deadline moves to a whole claim window after its turn.
     pub async fn claim(&self, visitor: VisitorId, proof: Option<Proof>) -> Result<Place, StoreError> {
         let [score, issued] = proof_args(proof);
-        self.run(&lua::CLAIM, vec![visitor.to_string().into(), score, issued]).await?.place()
+        self.run(&lua::CLAIM, vec![visitor.to_string().into(), score, issued, self.epoch()]).await?.place()
     }
 
     /// Moves a session's end to now + `ttl`, never past `not_after_ms`, never backwards. Registers a session that
@@ -124,8 +146,14 @@ impl Queue {
         ttl: Duration,
         not_after_ms: u64,
     ) -> Result<Place, StoreError> {
-        let args =
-            vec![visitor.to_string().into(), issued_at_ms.into(), expires_ms.into(), millis(ttl), not_after_ms.into()];
+        let args = vec![
+            visitor.to_string().into(),
+            issued_at_ms.into(),
+            expires_ms.into(),
+            millis(ttl),
+            not_after_ms.into(),
+            self.epoch(),
+        ];
         self.run(&lua::RENEW, args).await?.place()
     }
 
@@ -154,6 +182,7 @@ impl Queue {
                 args.push(visitor.to_string().into());
                 args.extend(proof_args(Some(*proof)));
             }
+            args.push(self.epoch());
             places.extend(self.run(&lua::SEEN, args).await?.places(batch.len())?);
         }
         Ok(places)
@@ -171,6 +200,11 @@ impl Queue {
     /// Whether `error` says that the room has no state: the store lost its data, or never had any.
     pub fn is_unconfigured(error: &StoreError) -> bool {
         matches!(error, StoreError::Unavailable(message) if message.ends_with(NOT_CONFIGURED))
+    }
+
+    /// Whether `error` says that the room is in another epoch than [`Queue::go_by`] named: it was reset.
+    pub fn is_of_other_epoch(error: &StoreError) -> bool {
+        matches!(error, StoreError::Unavailable(message) if message.ends_with(OTHER_EPOCH))
     }
 
     /// The room as it stands, with whoever was ended after [`Snapshot::ended_until`] of the last look, or 0.
@@ -199,6 +233,9 @@ impl Queue {
         let value: Value = self.engine.run(script, keys, args).await?;
         if value == reply::NOT_CONFIGURED {
             return Err(StoreError::Unavailable(format!("room {} {NOT_CONFIGURED}", self.room)));
+        }
+        if value == reply::OTHER_EPOCH {
+            return Err(StoreError::Unavailable(format!("room {} {OTHER_EPOCH}", self.room)));
         }
         Ok(reply::Reply::new(script, value))
     }

@@ -114,7 +114,7 @@ impl<'a> Calls<'a> {
             .args(["-h", "127.0.0.1", "-p", &port, "-c", "50", "-P", "16", "-n", &calls, "-r", &visitors, "--csv"])
             .args(["EVALSHA", &self.script, "7"])
             .args(keys)
-            .args([&format!("{}__rand_int__", self.prefix), "", "", "1"])
+            .args([&format!("{}__rand_int__", self.prefix), "", "", "1", "0"])
             .output()?;
         let cpu = self.redis.cpu_seconds()? - before;
         let said = String::from_utf8_lossy(&output.stdout);

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use stanchion::{
     admission::{LiveRoom, Standing, sessions::Renewal},
     clock::SystemClock,
-    queue::{Past, Policy, Queue, VisitorId},
+    queue::{Past, Policy, Proof, Queue, VisitorId},
     shutdown::Shutdown,
     store::{SharedEngine, redis_engine::RedisEngine},
     tokens::{Claims, Keyring},
@@ -221,4 +221,27 @@ async fn a_slot_is_freed_once_whatever_races_on_redis() {
     let ttl = Duration::from_millis(500);
     nodes[0].configure(&full_house(ttl), Past::Blank).await.unwrap();
     race(nodes, ttl).await;
+}
+
+/// G4, G5: a node that has not heard of a reset brings nobody back, and loses no newcomer to the old epoch.
+#[tokio::test]
+async fn a_node_that_has_not_heard_of_a_reset_neither_brings_back_nor_loses_anybody() {
+    let (engine, keys) = (in_process(), keyring());
+    let (here, there) = (open(&engine, &keys).await, open(&engine, &keys).await);
+    let session = admit(&there).await;
+    let waiting = there.come(None, false).await.queue.unwrap();
+    let old = Queue::new(Arc::clone(&engine), &house::config().name);
+    old.go_by(waiting.epoch);
+    assert_eq!(here.reset().await.unwrap(), 2);
+
+    assert_eq!(there.renew(&session, Duration::from_mins(5)).await, Renewal::Ended);
+    let proof = Proof { score: waiting.score, issued_at_ms: waiting.iat * 1_000 };
+    assert!(Queue::is_of_other_epoch(&old.seen(&[(waiting.sub, proof)]).await.unwrap_err()));
+    assert!(Queue::is_of_other_epoch(&old.claim(waiting.sub, Some(proof)).await.unwrap_err()));
+    assert_eq!(inside(&engine).await, 0);
+
+    let newcomer = there.come(None, false).await.queue.unwrap();
+    assert_eq!(newcomer.epoch, 2, "the token is good where the place is");
+    let now = old.snapshot(0).await.unwrap();
+    assert_eq!((now.epoch, now.line, now.joined_total), (2, 1, 1));
 }

@@ -20,7 +20,7 @@ pub enum Flaw {
     #[error("the seed is not 64 hex digits")]
     BadSeed,
     /// The operator published another seed than the one committed to.
-    #[error("the seed is not the one that was committed to: SHA-256 of it is {found}, the commitment {committed}")]
+    #[error("the seed is not the one that was committed to: with its SHA-256 it would be {found}, it is {committed}")]
     Commitment {
         /// SHA-256 of the seed.
         found: String,
@@ -111,8 +111,10 @@ pub fn verify(draw: &Published, roster: impl BufRead, beacon_value: Option<&str>
     let public = draw.public_value.as_deref().ok_or(Flaw::Unfinished("public_value"))?;
     let seed = draw.seed.as_deref().ok_or(Flaw::Unfinished("seed"))?;
     let seed = Seed::from_hex(seed).ok_or(Flaw::BadSeed)?;
-    if seed.commitment() != committed {
-        return Err(Flaw::Commitment { found: seed.commitment(), committed: committed.to_owned() });
+    let (nonce, _) = committed.split_once(':').unwrap_or_default();
+    let found = seed.commitment(nonce);
+    if found != committed {
+        return Err(Flaw::Commitment { found, committed: committed.to_owned() });
     }
     match (&draw.beacon, beacon_value) {
         (None, Some(_)) => return Err(Flaw::NoBeacon),

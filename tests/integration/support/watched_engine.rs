@@ -52,7 +52,7 @@ impl WatchedEngine {
         self.turnstile.add_permits(runs);
     }
 
-    /// The number of arguments of each run so far.
+    /// The number of arguments of each run so far, the epoch not counted.
     pub fn runs(&self) -> Vec<usize> {
         self.runs.lock().unwrap().clone()
     }
@@ -71,7 +71,8 @@ impl Engine for WatchedEngine {
     ) -> BoxFuture<'a, Result<Value, StoreError>> {
         Box::pin(async move {
             if script.file().rsplit_once('-').is_some_and(|(name, _)| name == self.script) {
-                self.runs.lock().unwrap().push(args.len());
+                // The last one is the epoch.
+                self.runs.lock().unwrap().push(args.len() - 1);
                 let mood = *self.mood.borrow();
                 match mood {
                     Mood::Pass => {}

@@ -22,7 +22,7 @@ fn drawn(count: u64) -> (Published, String) {
         prequeue_at: None,
         opens_at: None,
         closes_at: None,
-        commitment: Some(seed.commitment()),
+        commitment: Some(seed.commitment("nonce")),
         beacon: None,
         roster: count,
         roster_digest: Some(digest.clone()),
