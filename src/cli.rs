@@ -11,7 +11,7 @@ mod sale;
 mod store;
 mod verify_draw;
 
-use std::{process::ExitCode, time::Duration};
+use std::{io::Write as _, process::ExitCode, time::Duration};
 
 use clap::{Parser, Subcommand};
 
@@ -66,6 +66,15 @@ pub fn run() -> ExitCode {
         eprintln!("stanchion: {}", explain(&error));
         ExitCode::FAILURE
     })
+}
+
+/// Writes a result to standard output. Whoever closed it, as `head` does, has seen enough.
+fn tell(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        told => told,
+    }
 }
 
 /// The error and its causes, without those that the error's own words repeat.

@@ -223,6 +223,7 @@ impl LiveRoom {
             snapshot = self.queue.snapshot(before.snapshot.ended_until).await?;
         }
         self.sessions_ended(&snapshot.ended);
+        self.notice_history(&snapshot, &before.snapshot);
         let draws = self.draws(&snapshot, &before);
         self.set_view(View { snapshot, sketch: Arc::default(), asked_at_micros, flow: before.flow, draws });
         Ok(())

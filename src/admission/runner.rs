@@ -105,16 +105,26 @@ impl LiveRoom {
         }
         self.publish_again(&mut snapshot, &before.snapshot).await?;
         self.sessions_ended(&snapshot.ended);
-        if snapshot.since_ms != before.snapshot.since_ms {
-            tracing::warn!(room = %self.name(), "the store has another history: places and sessions register again");
-            self.registered.clear();
-            self.expired.clear();
-        }
+        self.notice_history(&snapshot, &before.snapshot);
         let flow = meter.update(&snapshot);
         let draws = self.draws(&snapshot, &before);
         let measured = self.measure(keeper, &snapshot).await;
         self.set_view(View { snapshot, sketch: keeper.sketch(), asked_at_micros, flow, draws });
         measured
+    }
+
+    /// Forgets what was true of another history of the store.
+    pub(super) fn notice_history(&self, snapshot: &Snapshot, before: &Snapshot) {
+        if snapshot.since_ms == before.since_ms {
+            return;
+        }
+        if snapshot.epoch == before.epoch {
+            tracing::warn!(room = %self.name(), "the store has another history: places and sessions register again");
+        } else {
+            tracing::info!(room = %self.name(), epoch = snapshot.epoch, "another epoch: everybody joins anew");
+        }
+        self.registered.clear();
+        self.expired.clear();
     }
 
     async fn measure(&self, keeper: &mut SketchKeeper, snapshot: &Snapshot) -> Result<(), StoreError> {

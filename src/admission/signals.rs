@@ -26,10 +26,11 @@ use self::{
 #[derive(Debug)]
 pub struct Meter {
     started: AtomicU64,
-    /// Answered, by how long that took. Errors are not among them: a shop that fails fast is not a fast shop.
+    /// Answered, by how long that took, or given up after a long wait, by how long they bore it. Errors are not among
+    /// them: a shop that fails fast is not a fast shop.
     answered: [AtomicU64; BUCKETS],
     failed: AtomicU64,
-    /// Ended without telling anything: the visitor went away.
+    /// Ended without telling anything: the visitor went away at once.
     abandoned: AtomicU64,
     /// What the shop said last.
     room_for: Mutex<Option<RoomFor>>,
@@ -70,6 +71,12 @@ impl Meter {
         *self.room_for.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
     }
 
+    fn waited(&self, wait: Duration) {
+        if let Some(count) = self.answered.get(histogram::bucket_of(wait)) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     fn look(&self, at: Instant) -> Totals {
         // What ended is read before what started, so that a request in between counts as under way, never as less than none.
         let answered = Histogram::from_counts(std::array::from_fn(|bucket| {
@@ -85,6 +92,9 @@ impl Meter {
         (age <= SAID_FOR).then(|| (said.visitors, u64::try_from(age.as_millis()).unwrap_or(u64::MAX)))
     }
 }
+
+/// Whoever goes away sooner tells nothing of the shop; whoever waited longer says that it takes at least that long.
+const BORNE: Duration = Duration::from_millis(200);
 
 /// One request on its way to the shop. Dropped without a word it counts as given up by the visitor.
 #[derive(Debug)]
@@ -102,10 +112,7 @@ impl Exchange {
             self.meter.failed.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        let bucket = histogram::bucket_of(now.saturating_duration_since(self.began));
-        if let Some(answered) = self.meter.answered.get(bucket) {
-            answered.fetch_add(1, Ordering::Relaxed);
-        }
+        self.meter.waited(now.saturating_duration_since(self.began));
     }
 
     /// The shop gave no answer.
@@ -117,8 +124,11 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        if !self.ended {
+        let borne = self.began.elapsed();
+        if !self.ended && borne < BORNE {
             self.meter.abandoned.fetch_add(1, Ordering::Relaxed);
+        } else if !self.ended {
+            self.meter.waited(borne);
         }
     }
 }

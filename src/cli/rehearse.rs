@@ -121,7 +121,7 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn tell(report: &(impl Display + Serialize), json: Option<(File, PathBuf)>, held: bool) -> anyhow::Result<ExitCode> {
-    print!("{report}");
+    super::tell(&report.to_string())?;
     if let Some((mut file, path)) = json {
         let text = serde_json::to_string_pretty(report)?;
         replace(&mut file, &text).with_context(|| format!("cannot write {}", path.display()))?;

@@ -12,10 +12,11 @@ use crate::{
 pub struct StoreArgs {
     /// Keep line and holds in Redis 7 or Valkey instead of in this process.
     ///
-    /// One server: redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE] or unix:///PATH.
-    /// The master that Sentinels name: redis+sentinel://[USER:PASSWORD@]HOST[:PORT],HOST/MASTER[/DATABASE], with
+    /// One server: redis://USER:PASSWORD@HOST:PORT/DATABASE or unix:///PATH.
+    /// The master that Sentinels name: redis+sentinel://USER:PASSWORD@HOST:PORT,HOST:PORT/MASTER/DATABASE, with
     /// ?sentinel_auth=USER:PASSWORD behind it if the Sentinels want one.
-    /// A cluster, by some of its nodes: redis+cluster://[USER:PASSWORD@]HOST[:PORT],HOST.
+    /// A cluster, by some of its nodes: redis+cluster://USER:PASSWORD@HOST:PORT,HOST:PORT.
+    /// User, password, port and database may be left out.
     /// Its maxmemory-policy must be noeviction.
     #[arg(long, env = "STANCHION_REDIS", value_name = "URL", hide_env_values = true, verbatim_doc_comment)]
     pub redis: Option<String>,

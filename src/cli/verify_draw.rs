@@ -76,26 +76,32 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             "room": draw.room, "epoch": draw.epoch, "drew": order.len(), "visitor": visitor, "place": place,
             "beacon_to_compare": unchecked,
         });
-        println!("{outcome}");
+        super::tell(&format!("{outcome}\n"))?;
     } else {
-        say(args, &draw, &order, place);
+        super::tell(&explained(args, &draw, &order, place))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn say(args: &Args, draw: &Published, order: &Order, place: Option<usize>) {
-    println!("Commitment, roster and public value of room {} in epoch {} are as published.", draw.room, draw.epoch);
+fn explained(args: &Args, draw: &Published, order: &Order, place: Option<usize>) -> String {
+    let mut lines = vec![format!(
+        "Commitment, roster and public value of room {} in epoch {} are as published.",
+        draw.room, draw.epoch
+    )];
     if let Some(beacon) = unchecked_beacon(args, draw) {
         let public = draw.public_value.as_deref().unwrap_or_default();
-        println!("Compare yourself: {beacon} must have said {public} (or give what it said with --beacon-value).");
+        lines.push(format!(
+            "Compare yourself: {beacon} must have said {public} (or give what it said with --beacon-value)."
+        ));
     }
     if args.receipt.is_some() {
-        println!("The receipt is genuine, and its holder took part.");
+        lines.push("The receipt is genuine, and its holder took part.".to_owned());
     }
-    match place {
-        Some(place) => println!("{place} of {}", order.len()),
-        None => println!("{} drew.", order.len()),
-    }
+    lines.push(match place {
+        Some(place) => format!("Place: {place} of {}", order.len()),
+        None => format!("{} drew.", order.len()),
+    });
+    lines.join("\n") + "\n"
 }
 
 /// The beacon whose word was taken for it.

@@ -1,6 +1,6 @@
 //! A simulated sale against what can be worked out by hand, from outside and from the command line.
 
-use std::time::Duration;
+use std::{process::Stdio, time::Duration};
 
 use proptest::prelude::*;
 use stanchion::rehearse::{
@@ -9,7 +9,7 @@ use stanchion::rehearse::{
     simulate::{End, Gauges, Habits, Limit, Limits, Report, Scenario, simulate, simulate_steered},
 };
 
-use crate::support::program::stanchion;
+use crate::support::program::{command, stanchion};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -261,4 +261,16 @@ fn what_makes_no_sense_is_refused_with_the_cure() {
         args.retain(|arg| !arg.starts_with(&format!("{flag}=")));
         complaint(&args, 1, &[flag, "stanchion: "]);
     }
+}
+
+/// Whoever pipes the report into `head` sees no crash.
+#[test]
+fn a_reader_who_has_seen_enough_is_no_error() {
+    let args = ["rehearse", "--simulate", "--users", "50", "--capacity", "10", "--rate", "10", "--no-what-if"];
+    let mut child = command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
 }

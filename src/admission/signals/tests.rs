@@ -50,6 +50,18 @@ fn a_busy_shop_is_judged_by_its_last_two_seconds() {
     }
 }
 
+/// A shop that hangs while its visitors lose patience must not look like one that nobody asks.
+#[test]
+fn a_wait_that_a_visitor_gave_up_counts_as_at_least_as_long() {
+    let (meter, mut window, now) = setup();
+    let before = now.checked_sub(SECOND).unwrap();
+    drop(meter.start(before));
+    drop(meter.start(now));
+    let report = window.report(now + SECOND);
+    assert_eq!((report.waits.count(), report.failed, report.in_flight), (1, 0, 0));
+    assert!(report.waits.quantile_ms(0.95).unwrap() >= 850.0);
+}
+
 #[test]
 fn a_shop_that_answers_nobody_is_slow() {
     let (meter, mut window, start) = setup();

@@ -78,7 +78,7 @@ async fn anybody_can_check_the_draw_and_a_place_in_it() {
     let whole = verify(dir, &[]);
     assert!(whole.ok && whole.said.contains("30 drew"), "{}", whole.said);
     let mine = verify(dir, &["--receipt", &receipt(dir)]);
-    assert!(mine.ok && mine.said.contains(&format!("\n{place} of 30\n")), "{} but {place}", mine.said);
+    assert!(mine.ok && mine.said.contains(&format!("\nPlace: {place} of 30\n")), "{} but {place}", mine.said);
     let visitor: serde_json::Value = serde_json::from_str(&fs::read_to_string(receipt(dir)).unwrap()).unwrap();
     let visitor = visitor["visitor"].as_str().unwrap().to_owned();
     let json = verify(dir, &["--visitor", &visitor, "--json"]);
