@@ -37,10 +37,11 @@
 //!    in half a session's life to renew it.
 //! 3. A called visitor's queue token is exchanged for a session by one `claim` script, then forwarded too.
 //! 4. Whoever comes new joins with one `join` script, which those who arrive at the same moment share. It lets them
-//!    straight in while nobody waits and there is room. The others are answered with the waiting page or its JSON twin. Images, prefetches and the like get that
-//!    answer too, and no place.
-//! 5. The page polls [`room`], which answers from the snapshot that [`admission`] refreshes a few times a
-//!    second, until the visitor is called.
+//!    straight in while nobody waits and there is room. The others are answered with the waiting page or its JSON twin.
+//!    Images, prefetches and the like get that answer too, and no place.
+//! 5. The page polls [`room`], which answers from the snapshot and the sketch of ranks that [`admission`] refreshes a
+//!    few times a second, until the visitor is called. The poll of someone who merely waits is answered at once, before
+//!    the router.
 //! 6. The origin's answer streams back; its `Stanchion-*` headers are acted on and removed on the way, and how long it
 //!    took and whether it failed is counted: [`admission::policy`] sets the pace by that.
 

@@ -7,7 +7,8 @@ const OVERTAKING: &str = "called in order of arrival";
 const POSITIONS: &str = "positions never rise";
 /// How long before the call itself an answer may still have said "wait": a node's view of the line is that old at most.
 const VIEW_AGE_MS: u64 = 1_000;
-/// Behind the exact region positions are interpolated; this share is what interpolation may cost.
+/// One node's positions never rise. Two nodes may differ by 0.1 % behind the exact region, and a visitor may be answered by
+/// either; this share leaves room for that.
 const INTERPOLATION: f64 = 0.01;
 
 /// Looks at those who waited in the line and asked as told, in order of their scores: whoever is called later than
