@@ -6,7 +6,7 @@ use crate::config::{Overrides, ServeConfig};
 
 /// Check a configuration file without starting anything
 ///
-/// Reports every problem at once, each with its cure. Exit status 0 when the file can be used, 1 otherwise.
+/// Reports every problem at once, each with its cure, and warns of what is likely not meant. Exit status 0 when the file can be used, 1 otherwise.
 ///
 /// Example: stanchion check-config stanchion.toml
 #[derive(Debug, clap::Args)]
@@ -17,6 +17,9 @@ pub struct Args {
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let config = ServeConfig::load(Some(&args.file), Overrides::default())?;
+    for warning in config.warnings() {
+        eprintln!("warning: {warning}");
+    }
     println!("{}: fine. {} room(s): {}", args.file.display(), config.rooms.len(), room_names(&config));
     Ok(ExitCode::SUCCESS)
 }
