@@ -120,9 +120,9 @@ async fn what_cannot_work_is_said_before_anything_opens(place: Place) {
         async { BoxOffice::open(config, engine, Arc::new(SystemClock)).await.unwrap_err().to_string() }
     };
     let mut config = shop.config.clone();
-    config.event.id = "No Such Id".to_owned();
-    config.event.currency = "euro".to_owned();
-    config.provider.url = "https://example.com/api".to_owned();
+    config.event.id = "No Such Id".into();
+    config.event.currency = "euro".into();
+    config.provider.url = "https://example.com/api".into();
     config.provider.webhook_secrets.clear();
     let said = open(config).await;
     for part in ["event.id", "event.currency", "provider.url", "webhook_secrets"] {

@@ -14,6 +14,7 @@ mod field_cases;
 mod gateway_gate;
 mod gateway_proxy;
 mod layout;
+mod ledger_postgres;
 mod lottery;
 mod lua_folder;
 mod many_nodes;

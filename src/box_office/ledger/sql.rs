@@ -32,8 +32,8 @@ impl Connection {
     /// Runs a statement that has no values and is not worth remembering.
     pub async fn command(&mut self, text: Text) -> Result<(), LedgerError> {
         match self {
-            Self::Sqlite(connection) => drop(sqlx::raw_sql(text.sqlite).execute(&mut **connection).await?),
-            Self::Postgres(connection) => drop(sqlx::raw_sql(text.postgres).execute(&mut **connection).await?),
+            Self::Sqlite(connection) => _ = sqlx::raw_sql(text.sqlite).execute(&mut **connection).await?,
+            Self::Postgres(connection) => _ = sqlx::raw_sql(text.postgres).execute(&mut **connection).await?,
         }
         Ok(())
     }

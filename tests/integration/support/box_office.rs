@@ -62,6 +62,10 @@ impl Place {
         self.redis.as_ref().unwrap()
     }
 
+    pub fn postgres(&mut self) -> &mut PostgresServer {
+        self.postgres.as_mut().unwrap()
+    }
+
     pub async fn engine(&self, clock: &SharedClock) -> SharedEngine {
         match &self.redis {
             None => Arc::new(InProcess::new(Arc::clone(clock))),
@@ -216,7 +220,12 @@ impl Shop {
 
     /// Another box office on the same ledger and provider, with an inventory of its own.
     pub async fn twin(&self) -> Self {
-        let engine = Place::embedded().engine(&self.clock).await;
+        self.twin_at(&Place::embedded()).await
+    }
+
+    /// Another box office on the same ledger and provider, with the inventory of that place.
+    pub async fn twin_at(&self, place: &Place) -> Self {
+        let engine = place.engine(&self.clock).await;
         Self::with(self.config.clone(), engine, Arc::clone(&self.clock), self.provider.clone(), Arc::clone(&self.dir))
             .await
     }
@@ -274,8 +283,12 @@ impl Shop {
         (order, charge)
     }
 
+    pub async fn get_order(&self, order: &str) -> Reply {
+        self.get(&format!("/orders/{order}")).await
+    }
+
     pub async fn status_of(&self, order: &str) -> String {
-        self.get(&format!("/orders/{order}")).await.expect(200).field("status")
+        self.get_order(order).await.expect(200).field("status")
     }
 
     pub async fn becomes(&self, order: &str, status: &str) {
@@ -320,6 +333,11 @@ impl Drop for Shop {
     fn drop(&mut self) {
         self.shutdown.stop();
     }
+}
+
+/// The seats of the plan in their order, from 0.
+pub fn seat_at(index: usize) -> String {
+    format!("{}{}", char::from(b"ABCDEFGH"[index / 40]), index % 40 + 1)
 }
 
 /// A webhook about a charge of 4500 cents.

@@ -66,9 +66,13 @@ impl PostgresServer {
 
     /// Runs statements as the superuser and gives back the rows, columns parted by `|`.
     pub fn sql(&self, text: &str) -> String {
+        self.sql_in("stanchion", text)
+    }
+
+    pub fn sql_in(&self, database: &str, text: &str) -> String {
         let mut psql = Command::new(program("psql"));
         psql.args(["-XqAt", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-h"]).arg(self.dir.path());
-        psql.args(["-p", &self.port.to_string(), "-d", "stanchion", "-c", text]);
+        psql.args(["-p", &self.port.to_string(), "-d", database, "-c", text]);
         let out = psql.stdin(Stdio::null()).output().unwrap();
         assert!(out.status.success(), "{text}: {}", String::from_utf8_lossy(&out.stderr));
         String::from_utf8(out.stdout).unwrap().trim_end().to_owned()
