@@ -3,8 +3,10 @@
 
 mod box_office;
 mod check_config;
+mod database;
 mod demo;
 mod gateway;
+mod migrate;
 mod pay_sandbox;
 mod rehearse;
 mod sale;
@@ -35,6 +37,7 @@ enum Command {
     BoxOffice(box_office::Args),
     PaySandbox(pay_sandbox::Args),
     Rehearse(rehearse::Args),
+    Migrate(migrate::Args),
     CheckConfig(check_config::Args),
     VerifyDraw(verify_draw::Args),
     /// Print a new signing key
@@ -60,6 +63,7 @@ pub fn run() -> ExitCode {
         Command::Demo(args) => on_runtime("warn", demo::run(args)),
         Command::Serve(args) => on_runtime("info", gateway::run(args)),
         Command::BoxOffice(args) => on_runtime("info", box_office::run(args)),
+        Command::Migrate(args) => on_runtime("warn", migrate::run(args)),
         Command::PaySandbox(args) => on_runtime("info", pay_sandbox::run(args)),
     };
     outcome.unwrap_or_else(|error| {
