@@ -6,6 +6,7 @@ mod check_config;
 mod demo;
 mod gateway;
 mod pay_sandbox;
+mod race;
 mod rehearse;
 mod sale;
 mod store;
@@ -35,6 +36,7 @@ enum Command {
     BoxOffice(box_office::Args),
     PaySandbox(pay_sandbox::Args),
     Rehearse(rehearse::Args),
+    Race(race::Args),
     CheckConfig(check_config::Args),
     VerifyDraw(verify_draw::Args),
     /// Print a new signing key
@@ -48,7 +50,7 @@ enum Command {
 
 /// Runs the command line of this process.
 ///
-/// Exit status: 0 when it did what was asked, 1 when it could not or a rehearsal broke a guarantee, 2 when the
+/// Exit status: 0 when it did what was asked, 1 when it could not or a rehearsal or race broke a guarantee, 2 when the
 /// arguments make no sense.
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
@@ -57,6 +59,7 @@ pub fn run() -> ExitCode {
         Command::VerifyDraw(args) => verify_draw::run(&args),
         Command::Keygen => Ok(check_config::keygen()),
         Command::Rehearse(args) => on_runtime("warn", rehearse::run(args)),
+        Command::Race(args) => on_runtime("warn", race::run(args)),
         Command::Demo(args) => on_runtime("warn", demo::run(args)),
         Command::Serve(args) => on_runtime("info", gateway::run(args)),
         Command::BoxOffice(args) => on_runtime("info", box_office::run(args)),
