@@ -19,6 +19,7 @@ mod lua_folder;
 mod many_nodes;
 mod pages_assets;
 mod payments_sandbox;
+mod postgres_server;
 mod queue_line;
 mod readme_commands;
 mod rehearse_play;
