@@ -136,7 +136,7 @@ async fn connect(options: &PgConnectOptions) -> Result<PgConnection, RaceError> 
 async fn leave_room(care: &mut PgConnection, pool: u32) -> Result<(), RaceError> {
     let left = "SELECT current_setting('max_connections')::bigint
                      - current_setting('superuser_reserved_connections')::bigint
-                     - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')";
+                     - (SELECT sum(numbackends) FROM pg_stat_database)::bigint";
     let left: i64 = in_time(sqlx::query_scalar(left).fetch_one(care)).await?;
     if i64::from(pool) <= left { Ok(()) } else { Err(RaceError::TooFewConnections { pool, left: left.max(0) }) }
 }
