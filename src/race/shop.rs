@@ -126,3 +126,52 @@ fn is_one(script: &'static Script, reply: &Value) -> Result<bool, StoreError> {
         other => Err(StoreError::Script { script: script.file(), message: format!("unexpected reply {other:?}") }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{clock::ManualClock, store::in_process::InProcess};
+
+    const TTL: Duration = Duration::from_secs(20);
+
+    #[tokio::test]
+    async fn a_lock_is_given_back_by_its_owner_only() {
+        let clock = ManualClock::at(1_000_000);
+        let shop = Shop::new(Arc::new(InProcess::new(Arc::new(clock.clone()))), 1);
+        let first = shop.lock(0, TTL).await.unwrap().expect("nobody has it");
+        assert!(shop.lock(0, TTL).await.unwrap().is_none(), "two owners");
+        assert!(shop.lock(1, TTL).await.unwrap().is_some(), "another seat has another lock");
+        clock.advance(TTL);
+        let second = shop.lock(0, TTL).await.unwrap().expect("its time is up");
+        assert!(matches!(shop.unlock(first).await, Err(RaceError::LockRanOut)));
+        assert!(shop.lock(0, TTL).await.unwrap().is_none(), "the first owner gave back the second one's lock");
+        shop.unlock(second).await.unwrap();
+        assert!(shop.lock(0, TTL).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn what_is_counted_is_what_is_recorded() {
+        let shop = Shop::new(Arc::new(InProcess::new(Arc::new(ManualClock::at(1_000_000)))), 3);
+        shop.open().await.unwrap();
+        let counted = async |kind| shop.count(kind, 5).await.unwrap();
+        assert_eq!(counted(Kind::Seats).await, Stock { total: 3, free: 3, sales: 0, duplicates: 0 });
+        for (buyer, seat) in [(0, 0), (4, 2)] {
+            shop.inventory.hold(&Shop::hold_of(buyer), &shop.seat(seat), TTL).await.unwrap();
+        }
+        let two = Stock { total: 3, free: 1, sales: 2, duplicates: 0 };
+        assert_eq!(counted(Kind::Seats).await, two);
+        // A seat's key is lost while its sale is on record, so it is given to somebody else too.
+        shop.engine.run(&GIVE_LOCK, &[shop.seat_key(0)], vec![Shop::hold_of(0).as_str().into()]).await.unwrap();
+        shop.inventory.hold(&Shop::hold_of(1), &shop.seat(0), TTL).await.unwrap();
+        assert_eq!(counted(Kind::Seats).await, Stock { sales: 3, duplicates: 1, ..two });
+        shop.erase().await.unwrap();
+        shop.open().await.unwrap();
+        assert_eq!(counted(Kind::Tickets).await, Stock { total: 3, free: 3, sales: 0, duplicates: 0 });
+    }
+
+    impl Shop {
+        fn seat_key(&self, number: i64) -> String {
+            format!("stanchion-box:{{{}}}:seat:{}", self.event, self.seat(number).seats[0])
+        }
+    }
+}
