@@ -35,8 +35,8 @@ enum Command {
     Serve(gateway::Args),
     BoxOffice(box_office::Args),
     PaySandbox(pay_sandbox::Args),
-    Rehearse(rehearse::Args),
     Race(race::Args),
+    Rehearse(rehearse::Args),
     CheckConfig(check_config::Args),
     VerifyDraw(verify_draw::Args),
     /// Print a new signing key

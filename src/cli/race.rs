@@ -70,14 +70,16 @@ pub struct Args {
     /// Decides the order of the strategies and how long buyers wait before they try again.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// When a race ends, whoever is still waiting for an answer.
-    #[arg(long, default_value = "60s", value_parser = humantime::parse_duration, value_name = "DURATION")]
-    deadline: Duration,
+    /// When a race ends, whoever is still waiting for an answer [default: 60s, after the end of a --ramp].
+    #[arg(long, value_parser = humantime::parse_duration, value_name = "DURATION")]
+    deadline: Option<Duration>,
     /// Print JSON instead of a table.
     #[arg(long)]
     json: bool,
 }
 
+/// How long after the last buyer came a race ends.
+const DEADLINE: Duration = Duration::from_mins(1);
 /// What is wrong with the arguments taken together.
 const USAGE: u8 = 2;
 
@@ -132,7 +134,7 @@ impl Args {
             pool: self.pool,
             rounds: self.rounds,
             seed: self.seed,
-            deadline: self.deadline,
+            deadline: self.deadline.unwrap_or(self.ramp.unwrap_or_default().saturating_add(DEADLINE)),
             naive_meet: false,
         };
         plan.check().map_err(|error| error.to_string())?;

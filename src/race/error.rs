@@ -17,6 +17,9 @@ pub enum RaceError {
         /// The most.
         most: u32,
     },
+    /// The plan takes days.
+    #[error("a race of more than 24 hours: use a shorter --ramp or --deadline")]
+    TooLong,
     /// The address is none that a race can use.
     #[error("the race's database has to be PostgreSQL: use postgres://USER:PASSWORD@HOST:PORT/DATABASE")]
     Address,

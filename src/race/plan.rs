@@ -13,6 +13,9 @@ pub const MOST_ATTEMPTS: u32 = 100_000;
 /// Most connections to the database.
 pub const MOST_CONNECTIONS: u32 = 1_000;
 
+/// Longest ramp or deadline.
+pub const LONGEST: Duration = Duration::from_hours(24);
+
 /// A way to keep a seat from being sold twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Strategy {
@@ -28,7 +31,7 @@ pub enum Strategy {
     RedisLock,
     /// The box office's own hold on a seat: SET NX in a script.
     SetNx,
-    /// The box office's own hold on general admission: a counter that a script lowers.
+    /// The box office's own hold on general admission: a counter that a script lowers; it knows no seats.
     LuaDecrement,
 }
 
@@ -108,10 +111,12 @@ impl Plan {
         within("buyers or attempts", self.attempts, MOST_ATTEMPTS)?;
         within("connections in the pool", self.pool, MOST_CONNECTIONS)?;
         within("rounds", self.rounds, u32::MAX)?;
-        match self.arrivals {
-            Arrivals::Clients(clients) => within("clients", clients, MOST_ATTEMPTS),
-            Arrivals::Burst | Arrivals::Ramp(_) => Ok(()),
-        }
+        let span = match self.arrivals {
+            Arrivals::Clients(clients) => within("clients", clients, MOST_ATTEMPTS).map(|()| Duration::ZERO)?,
+            Arrivals::Ramp(span) => span,
+            Arrivals::Burst => Duration::ZERO,
+        };
+        if span.max(self.deadline) > LONGEST { Err(RaceError::TooLong) } else { Ok(()) }
     }
 
     /// The strategies that have what they need.

@@ -208,12 +208,13 @@ fn what_cannot_be_raced_is_said_with_its_cure() {
     let (url, nobody) = (postgres.url(), free_port());
     let wrong = url.replace("correct-horse", "wrong-horse");
     let (no_database, no_redis) = (format!("postgres://127.0.0.1:{nobody}/x"), format!("redis://127.0.0.1:{nobody}"));
-    let cases: [(i32, &[&str], &[&str]); 10] = [
+    let cases: [(i32, &[&str], &[&str]); 11] = [
         (2, &["--strategy", "naive"], &["naive", "--database postgres://"]),
         (2, &["--strategy", "set-nx", "--strategy", "optimistic"], &["optimistic", "--database postgres://"]),
         (2, &["--strategy", "hopeful"], &["hopeful", "skip-locked"]),
         (2, &["--database", "sqlite:ledger.sqlite"], &["PostgreSQL", "postgres://"]),
         (2, &["--burst", "0"], &["use 1 to"]),
+        (2, &["--ramp", "999999999999999999s"], &["24 hours", "--ramp"]),
         (2, &["--burst", "5", "--ramp", "1s"], &["--burst", "--ramp"]),
         (1, &["--database", &no_database], &["Is PostgreSQL running", "--database"]),
         (1, &["--database", &wrong], &["password", "--database"]),
