@@ -22,15 +22,15 @@
 pub mod audit;
 pub mod config;
 mod http;
-mod ids;
-mod inventory;
+pub(crate) mod ids;
+pub(crate) mod inventory;
 mod ledger;
 mod office;
 mod orders;
 pub mod pages;
 mod provider;
 mod reconcile;
-mod seats;
+pub(crate) mod seats;
 pub mod views;
 mod webhooks;
 mod window;

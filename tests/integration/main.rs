@@ -22,6 +22,7 @@ mod pages_assets;
 mod payments_sandbox;
 mod postgres_server;
 mod queue_line;
+mod race;
 mod readme_commands;
 mod rehearse_play;
 mod rehearse_simulate;
