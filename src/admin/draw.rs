@@ -71,8 +71,8 @@ pub(super) async fn beacon(
 fn may_take_a_beacon(room: &LiveRoom) -> Result<(), Problem> {
     let view = room.view();
     let draw = view.snapshot.draw.as_ref().ok_or_else(no_lottery)?;
-    if room.config().beacon.is_none() {
-        let cure = "A beacon's round must be named in the configuration before the pre-queue opens.";
+    if draw.beacon().is_none() {
+        let cure = "A beacon's round must be named in the configuration before the commitment is published.";
         return Err(conflict("no beacon was named for this draw", cure));
     }
     if draw.digest.is_none() {

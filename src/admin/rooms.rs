@@ -41,6 +41,8 @@ pub(super) struct RoomView {
     no_shows_total: u64,
     /// Why capacity and rate are what they are; null before the node heard.
     pace: Option<Outlook>,
+    /// What the gateways of the room do not agree about, each with its cure.
+    warnings: Vec<String>,
     /// What is published of the draw; `None` without a lottery.
     draw: Option<Published>,
 }
@@ -65,6 +67,7 @@ impl RoomView {
             admitted_total: snapshot.admitted_total,
             no_shows_total: snapshot.no_shows_total,
             pace: room.outlook().map(|outlook| (*outlook).clone()),
+            warnings: room.warnings().to_vec(),
             draw: room.published_draw(),
         }
     }

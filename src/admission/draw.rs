@@ -10,7 +10,7 @@ use super::{LiveRoom, status::rfc3339, view::View};
 use crate::{
     queue::{
         Draw, Mode, Score, Snapshot, VisitorId,
-        lottery::{Draws, Published, RosterDigest, Seed},
+        lottery::{Commitment, Draws, Published, RosterDigest, Seed},
     },
     store::StoreError,
     tokens::{Claims, Receipt},
@@ -43,7 +43,7 @@ impl LiveRoom {
             opens_at: snapshot.opens_at_ms.and_then(rfc3339),
             closes_at: snapshot.closes_at_ms.and_then(rfc3339),
             commitment: draw.commitment.clone(),
-            beacon: self.config.beacon.clone(),
+            beacon: draw.beacon().map(str::to_owned),
             roster: draw.roster,
             roster_digest: draw.digest.clone(),
             public_value: draw.public.clone(),
@@ -92,8 +92,8 @@ impl LiveRoom {
             return Ok(());
         }
         match (draw.digest.as_deref(), draw.public.as_deref()) {
-            (None, _) => self.close_the_roster(snapshot.epoch).await,
-            (Some(digest), None) if self.config.beacon.is_none() => {
+            (None, _) => self.close_the_roster(snapshot.epoch, draw).await,
+            (Some(digest), None) if draw.beacon().is_none() => {
                 self.queue.seal(snapshot.epoch, [None, None, Some(digest)], None).await.map(drop)
             }
             // The operator has yet to say what the beacon said.
@@ -110,14 +110,14 @@ impl LiveRoom {
         }
     }
 
-    /// Publishes what the newest key would have drawn, if nothing is yet.
+    /// Publishes what the newest key would draw with, and by which beacon if any; unless another node did before.
     pub(super) async fn commit(&self, epoch: u64) -> Result<(), StoreError> {
         // A seed is published once. The epoch begins anew with every new store, so it alone would give the next sale the
         // seed of the last one.
         let nonce = format!("{:032x}", rand::random::<u128>());
         match self.seeds(epoch, &nonce).first() {
             Some(seed) => {
-                let commitment = seed.commitment(&nonce);
+                let commitment = seed.commitment(&nonce, self.config.beacon.as_deref());
                 self.queue.seal(epoch, [Some(&commitment), None, None], None).await.map(drop)
             }
             None => Ok(()),
@@ -144,7 +144,7 @@ impl LiveRoom {
         Ok(())
     }
 
-    async fn close_the_roster(&self, epoch: u64) -> Result<(), StoreError> {
+    async fn close_the_roster(&self, epoch: u64, draw: &Draw) -> Result<(), StoreError> {
         let (mut digest, mut after, mut count) = (RosterDigest::new(), Score(0), 0_u64);
         loop {
             let stretch = self.queue.roster(after, READ_AT_ONCE).await?;
@@ -160,7 +160,7 @@ impl LiveRoom {
         // Else somebody came back to it meanwhile, after a loss: the next time it will be whole.
         if let Some(digest) = digest {
             tracing::info!(room = %self.name(), visitors = count, digest, "the pre-queue is closed");
-            if public.is_none() && self.config.beacon.is_none() {
+            if public.is_none() && draw.beacon().is_none() {
                 self.queue.seal(epoch, [None, None, Some(&digest)], None).await?;
             }
         }
@@ -195,8 +195,8 @@ impl LiveRoom {
 
     /// The seed behind a commitment, if one of our keys made it.
     fn seed(&self, epoch: u64, commitment: &str) -> Option<Seed> {
-        let (nonce, _) = commitment.split_once(':')?;
-        self.seeds(epoch, nonce).into_iter().find(|seed| seed.commitment(nonce) == commitment)
+        let Commitment { nonce, beacon, .. } = Commitment::read(commitment)?;
+        self.seeds(epoch, nonce).into_iter().find(|seed| seed.commitment(nonce, beacon) == commitment)
     }
 
     /// What our keys would commit to, the newest first.

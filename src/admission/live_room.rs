@@ -71,6 +71,8 @@ pub struct LiveRoom {
     /// What this node sees of the shop.
     pub(super) meter: Arc<Meter>,
     outlook: ArcSwapOption<Outlook>,
+    /// What the gateways of the room do not agree about.
+    pub(super) warnings: ArcSwap<Vec<String>>,
     view: ArcSwap<View>,
     away: AtomicBool,
     shutdown: OnceLock<Shutdown>,
@@ -113,6 +115,7 @@ impl LiveRoom {
             opened_ms: snapshot.now_ms,
             meter: Arc::default(),
             outlook: ArcSwapOption::empty(),
+            warnings: ArcSwap::default(),
             keyless_epoch: AtomicU64::new(0),
             epoch_told_ms: AtomicU64::new(0),
             view: ArcSwap::from_pointee(View { snapshot, sketch: Arc::default(), asked_at_micros, flow, draws: None }),

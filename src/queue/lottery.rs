@@ -2,17 +2,19 @@
 //!
 //! | when | what is published | as |
 //! | --- | --- | --- |
-//! | before anybody comes | the commitment | `nonce:hash`, the SHA-256 of the seed |
+//! | before anybody comes | the commitment | `nonce:hash`, the SHA-256 of the seed, and `:beacon` if one decides |
 //! | when the pre-queue closes | the roster's digest | SHA-256 of the lines `visitor arrival\n`, in order of arrival |
-//! | then | the public value | a beacon's output named beforehand, else the roster's digest |
+//! | then | the public value | the output of the beacon that the commitment names, else the roster's digest |
 //! | after the draw | seed and roster | |
 //!
 //! A draw is the first 50 bits of HMAC-SHA-256 (RFC 2104) with the key `seed ‖ public value` over the visitor's 16 bytes. All
 //! values are published as lower-case hex; the public value enters as the bytes of its published text.
 
+mod commitment;
 mod published;
 pub mod verify;
 
+pub use commitment::Commitment;
 pub use published::Published;
 
 use std::fmt;
@@ -53,9 +55,10 @@ impl Seed {
         hex(&self.0)
     }
 
-    /// What is published before anybody comes: a nonce, by which the operator finds the seed again, and the hash.
-    pub fn commitment(&self, nonce: &str) -> String {
-        format!("{nonce}:{}", hex(digest::digest(&digest::SHA256, &self.0).as_ref()))
+    /// What is published before anybody comes; see [`Commitment`].
+    pub fn commitment(&self, nonce: &str, beacon: Option<&str>) -> String {
+        let seed_hash = hex(digest::digest(&digest::SHA256, &self.0).as_ref());
+        Commitment { nonce, seed_hash: &seed_hash, beacon }.to_string()
     }
 
     /// The draws that follow from this seed and the public value.
@@ -182,7 +185,7 @@ mod tests {
     fn values_are_those_of_the_standards() {
         // SHA-256 of 32 zero bytes; and HMAC-SHA-256 by another implementation (Python's hmac).
         let seed = Seed::new([0; 32]);
-        assert_eq!(seed.commitment("n"), "n:66687aadf862bd776c8fc18b8e9f8e20089714856ee233b3902a591d0d5f2925");
+        assert_eq!(seed.commitment("n", None), "n:66687aadf862bd776c8fc18b8e9f8e20089714856ee233b3902a591d0d5f2925");
         assert_eq!(seed.with("abc").of(VisitorId::from_bits(1)), Score(167_520_591_158_517));
         assert_eq!(Seed::from_hex(&seed.to_hex()), Some(seed));
         assert_eq!(Seed::from_hex("00"), None);

@@ -1,6 +1,6 @@
 //! What a node knows of a room between two looks at the store.
 
-use super::{Mode, Score, VisitorId, reply::Reply};
+use super::{Mode, Score, VisitorId, lottery::Commitment, reply::Reply};
 use crate::store::StoreError;
 
 /// A room at one instant.
@@ -53,7 +53,7 @@ pub struct Snapshot {
 pub struct Draw {
     /// How many take part.
     pub roster: u64,
-    /// Before anybody came: the SHA-256 of the seed, hex.
+    /// Before anybody came: what binds the operator, see [`Commitment`].
     pub commitment: Option<String>,
     /// When the pre-queue closed: the digest of the roster, hex.
     pub digest: Option<String>,
@@ -108,6 +108,11 @@ impl Snapshot {
 }
 
 impl Draw {
+    /// The beacon whose output is the public value, as it was committed to; `None` where the roster's digest is.
+    pub fn beacon(&self) -> Option<&str> {
+        Commitment::read(self.commitment.as_deref()?)?.beacon
+    }
+
     fn read(reply: &mut Reply) -> Result<Option<Self>, StoreError> {
         let has_one = reply.number()? == 1;
         let (roster, is_done, drawn_to) = (reply.number()?, reply.number()? == 1, reply.number()?);

@@ -110,3 +110,71 @@ async fn what_was_published_stays_when_the_store_falls_back_to_before_it() {
         assert_eq!(visitor.until_json("/__room/main/status", |it| !it["position"].is_null()).await["position"], *place);
     }
 }
+
+/// What the admin API says is wrong between the gateways.
+async fn warnings(house: &House) -> String {
+    house.figure("warnings").await.to_string()
+}
+
+/// The operator who may name the beacon late chooses who wins.
+#[tokio::test]
+async fn the_beacon_is_sealed_with_the_commitment_and_nodes_configured_otherwise_follow() {
+    let (engine, keys) = (in_process(), keyring());
+    let with_beacon = |beacon: Option<&'static str>| {
+        move |config: &mut RoomConfig| {
+            lottery(config);
+            config.beacon = beacon.map(str::to_owned);
+        }
+    };
+    let first = House::on(engine.clone(), keys.clone(), with_beacon(Some("drand quicknet round 7"))).await;
+    let second = House::on(engine.clone(), keys.clone(), with_beacon(None)).await;
+    let third = House::on(engine.clone(), keys, with_beacon(Some("drand quicknet round 8"))).await;
+    let mut ann = second.browser();
+    register(&mut ann).await;
+    let receipt = ann.call(HttpMethod::GET, "/__room/main/receipt").await.json();
+    let commitment = draw_json(&first).await["commitment"].as_str().unwrap().to_owned();
+    assert!(commitment.ends_with(":drand quicknet round 7"), "{commitment}");
+    assert_eq!(receipt["commitment"], commitment);
+    for house in [&second, &third] {
+        let draw = draw_json(house).await;
+        assert_eq!(
+            (&draw["beacon"], &draw["commitment"]),
+            (&"drand quicknet round 7".into(), &commitment.clone().into())
+        );
+        let said = eventually("a warning", async || Some(warnings(house).await).filter(|it| it != "[]")).await;
+        assert!(said.contains("commitment names beacon \\\"drand quicknet round 7\\\""), "{said}");
+    }
+    assert_eq!(warnings(&first).await, "[]");
+
+    open_the_sale(&first, &engine).await;
+    eventually("the digest", async || draw_json(&second).await["roster_digest"].is_string().then_some(())).await;
+    for house in [&first, &second, &third] {
+        several_looks(house).await;
+    }
+    assert!(draw_json(&second).await["public_value"].is_null(), "no node takes the digest instead");
+    let path = "/api/rooms/main/beacon";
+    let (status, said) = second.admin(HttpMethod::POST, path, Some(ADMIN_TOKEN), "{\"value\":\"c0ffee\"}").await;
+    assert_eq!(status, StatusCode::OK, "{said}");
+    assert_eq!(until_drawn(&third).await["public_value"], "c0ffee");
+}
+
+#[tokio::test]
+async fn gateways_that_do_not_agree_warn_until_they_do() {
+    let (engine, old_key) = (in_process(), SigningKey::random());
+    let keys = |keys: &[&SigningKey]| Keyring::new(keys[0].clone(), keys[1..].iter().copied().cloned().collect());
+    let first = House::on(engine.clone(), keys(&[&old_key]), |_| ()).await;
+    // A rotation on the way is no discord.
+    let rotated = House::on(engine.clone(), keys(&[&SigningKey::random(), &old_key]), |_| ()).await;
+    several_looks(&rotated).await;
+    assert_eq!((warnings(&first).await, warnings(&rotated).await), ("[]".to_owned(), "[]".to_owned()));
+
+    let stranger = House::on(engine.clone(), keyring(), |_| ()).await;
+    let strict = House::on(engine, keys(&[&old_key]), |config| config.policy.capacity = 1).await;
+    let said = eventually("both warnings", async || {
+        Some(warnings(&first).await).filter(|said| said.contains("other keys") && said.contains("other settings"))
+    })
+    .await;
+    assert!(said.contains("Give all gateways the same"), "with the cure: {said}");
+    drop((stranger, strict));
+    eventually("peace", async || (warnings(&first).await == "[]").then_some(())).await;
+}

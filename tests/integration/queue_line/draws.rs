@@ -56,7 +56,7 @@ async fn prequeue(world: World) -> World {
 }
 
 async fn commit(world: &World, epoch: u64) {
-    world.queue.seal(epoch, [Some(&seed().commitment("nonce")), None, None], None).await.unwrap();
+    world.queue.seal(epoch, [Some(&seed().commitment("nonce", None)), None, None], None).await.unwrap();
 }
 
 async fn register(world: &World, who: VisitorId) -> Score {
@@ -300,14 +300,14 @@ async fn nodes_that_interleave_die_and_repeat_draw_the_same(world: World) {
 async fn what_is_published_first_stays(world: World) {
     let world = prequeue(world).await;
     crowd(&world, 0..3).await;
-    let other = Seed::new([8; 32]).commitment("nonce");
+    let other = Seed::new([8; 32]).commitment("nonce", None);
     let told = world.queue.seal(1, [Some(&other), None, None], None).await.unwrap();
-    assert_eq!(told, [Some(seed().commitment("nonce")), None, None]);
+    assert_eq!(told, [Some(seed().commitment("nonce", None)), None, None]);
     until_open(&world).await;
     let digest = close(&world, 10).await;
     for fact in ["another digest", &digest] {
         let told = world.queue.seal(1, [Some(&other), Some(fact), Some("another")], Some(3)).await.unwrap();
-        assert_eq!(told, [Some(seed().commitment("nonce")), Some(digest.clone()), Some(digest.clone())]);
+        assert_eq!(told, [Some(seed().commitment("nonce", None)), Some(digest.clone()), Some(digest.clone())]);
     }
     assert_eq!(facts(&world).await.digest, Some(digest));
 }
@@ -315,7 +315,7 @@ async fn what_is_published_first_stays(world: World) {
 async fn nothing_is_published_before_its_time(world: World) {
     let world = prequeue(world).await;
     crowd(&world, 0..3).await;
-    let nothing = [Some(seed().commitment("nonce")), None, None];
+    let nothing = [Some(seed().commitment("nonce", None)), None, None];
     assert_eq!(world.queue.seal(1, [None, Some("early"), Some("early")], Some(3)).await.unwrap(), nothing);
     until_open(&world).await;
     assert_eq!(
@@ -439,7 +439,7 @@ async fn a_loss_in_the_pre_queue_loses_no_place_in_the_draw(world: World) {
     let mut world = prequeue(world).await;
     let crowd = crowd(&world, 0..12).await;
     lose(&mut world, true).await;
-    assert_eq!(facts(&world).await.commitment, Some(seed().commitment("nonce")));
+    assert_eq!(facts(&world).await.commitment, Some(seed().commitment("nonce", None)));
     assert_eq!(
         world.queue.seen(&crowd[..6]).await.unwrap(),
         crowd[..6].iter().map(|(_, proof)| Place::Registered { arrival: proof.score }).collect::<Vec<_>>()
