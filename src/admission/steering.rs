@@ -17,8 +17,7 @@ use super::{
 };
 use crate::{
     config::Adaptive,
-    queue::{NodeId, Pace, Reported, pace::NodeReport},
-    store::StoreError,
+    queue::{NodeId, Pace, QueueError, Reported, pace::NodeReport},
 };
 
 /// How often nodes report.
@@ -87,7 +86,7 @@ impl Steering {
 
 impl LiveRoom {
     /// Reports, and decides if that is this node's part.
-    pub(super) async fn steer(&self, steering: &mut Steering) -> Result<(), StoreError> {
+    pub(super) async fn steer(&self, steering: &mut Steering) -> Result<(), QueueError> {
         let own = Fingerprint::of(&self.keyring, &self.config);
         let text = format!("{}\n{own}", steering.window.report(Instant::now()));
         let reported = self.queue.report(steering.node, &text, LEASE).await?;

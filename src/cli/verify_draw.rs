@@ -128,7 +128,10 @@ fn check(receipt: &Receipt, draw: &Published, order: &Order) -> anyhow::Result<V
     match order.place_of(whom) {
         Some((_, arrival)) if arrival.0 == receipt.arrival => Ok(whom),
         Some(_) => bail!("the roster says that the receipt's holder came at another time than the receipt does"),
-        None => bail!("the receipt's holder is not in the roster: they left before the opening, or were left out"),
+        None => bail!(
+            "the receipt's holder is not in the roster: they left before the opening, or the store lost the roster in the pre-queue \
+             and they were not back in time, or they were left out"
+        ),
     }
 }
 

@@ -21,12 +21,18 @@ use std::fmt;
 
 use ring::{digest, hmac};
 
-use super::{Queue, Score, VisitorId, lua};
-use crate::store::StoreError;
+use super::{Draw, Queue, QueueError, Score, VisitorId, lua};
 
 /// Bits of a draw: enough that two of a million are rarely equal (the visitor's id breaks the tie, as the sorted set
 /// does), few enough to stand before every arrival (microseconds since the epoch pass 2^50 in 2005).
 const DRAW_BITS: u32 = 50;
+
+impl Score {
+    /// Whether it was drawn, and is not an arrival.
+    pub const fn is_drawn(self) -> bool {
+        self.0 < 1 << DRAW_BITS
+    }
+}
 
 /// What the operator commits to before anybody comes, and publishes after the draw.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -148,15 +154,24 @@ impl Queue {
         epoch: u64,
         facts: [Option<&str>; 3],
         roster: Option<u64>,
-    ) -> Result<[Option<String>; 3], StoreError> {
+    ) -> Result<[Option<String>; 3], QueueError> {
         let mut args = vec![epoch.into()];
         args.extend(facts.map(|fact| fact.unwrap_or_default().into()));
-        args.push(roster.map_or("".into(), Into::into));
+        args.extend([roster.map_or("".into(), Into::into), "".into()]);
+        self.run(&lua::SEAL, args).await?.facts()
+    }
+
+    /// Publishes again what the store lost of a draw that a node remembers. Returns the facts as they are published now.
+    pub async fn seal_again(&self, epoch: u64, known: &Draw) -> Result<[Option<String>; 3], QueueError> {
+        let facts = [&known.commitment, &known.digest, &known.public];
+        let mut args = vec![epoch.into()];
+        args.extend(facts.map(|fact| fact.as_deref().unwrap_or_default().into()));
+        args.extend(["".into(), known.sealed_since_ms.into()]);
         self.run(&lua::SEAL, args).await?.facts()
     }
 
     /// The next of the roster after an arrival, in order of arrival, at most 1,000. Empty at its end.
-    pub async fn roster(&self, after: Score, most: u32) -> Result<Vec<(VisitorId, Score)>, StoreError> {
+    pub async fn roster(&self, after: Score, most: u32) -> Result<Vec<(VisitorId, Score)>, QueueError> {
         self.run(&lua::ROSTER, vec![after.0.into(), most.into()]).await?.visitors()
     }
 
@@ -168,7 +183,7 @@ impl Queue {
         until: Score,
         is_last: bool,
         draws: &[(VisitorId, Score)],
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool, QueueError> {
         let mut args = vec![epoch.into(), until.0.into(), u32::from(is_last).into()];
         for (visitor, draw) in draws {
             args.extend([visitor.to_string().into(), draw.0.into()]);
