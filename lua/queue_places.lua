@@ -135,20 +135,26 @@ local function restore(visitor, score, issued_ms)
   end
   -- Whoever is unknown may be the first to meet a store that fell back.
   same_history()
-  local of_lost_history = issued_ms < state.since_ms and believes_lost_history()
+  local came_for_the_draw = state.lottery == 1 and score >= DRAWS_END and score < state.opens_at_ms * 1000
+  -- Nobody need be seen in the pre-queue, so whoever came in it has until the opening, and one grace.
+  local is_in_time = believes_lost_history() or (came_for_the_draw and now_ms < state.opens_at_ms + state.grace_ms)
+  local of_lost_history = issued_ms < state.since_ms and is_in_time
   if not of_lost_history or is_over(visitor, issued_ms) or score <= 0 or score >= ASIDE then
     return place(P_NONE)
   end
-  local is_drawing = state.lottery == 1 and state.drawn == 0
-  local came_for_the_draw = is_drawing and score >= DRAWS_END and score < state.opens_at_ms * 1000
-  if came_for_the_draw and is_sealed() then
-    -- They are in the roster or drew already; the node will know their draw.
-    return place(P_REGISTERED, score)
+  local draws = came_for_the_draw and state.drawn == 0
+  if draws and is_sealed() then
+    -- Who came in the history whose roster was closed is in it, also when it was lost since; the node will know their draw.
+    if issued_ms >= state.sealed_since_ms then
+      return place(P_REGISTERED, score)
+    end
+    -- Who came before, and not back in time, is not: a draw of theirs could not be verified. They are next behind the drawn.
+    draws = false
   end
-  local key = came_for_the_draw and ROSTER or LINE
+  local key = draws and ROSTER or LINE
   -- Only scores that different nodes minted without the store can be equal.
   while redis.call('ZCOUNT', key, text(score), text(score)) > 0 do
     score = score + 1
   end
-  return (came_for_the_draw and enter_roster or enter_line)(visitor, score)
+  return (draws and enter_roster or enter_line)(visitor, score)
 end

@@ -2,7 +2,8 @@
 --   roster's digest, then the public value. What is published stays, whoever comes second.
 -- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] notes, KEYS[7] over, KEYS[8] roster
 -- ARGV: the epoch they are of, commitment, digest, public value, '' for none; of how many the digest is: a roster to which
---   somebody came back meanwhile has another. '' for a digest that was public before a loss
+--   somebody came back meanwhile has another. '' for a digest that was public before a loss, and then when the history began
+--   in which it was closed, ms
 -- Reply: commitment, digest and public value as they are published now, '' for none
 
 if not load_state() then
@@ -18,7 +19,11 @@ if state.epoch == tonumber(ARGV[1]) and state.lottery == 1 then
   }
   for i, fact in ipairs(DRAW_FACTS) do
     if ARGV[1 + i] ~= '' and may_be_public[fact]() then
-      redis.call('HSETNX', STATE, fact, ARGV[1 + i])
+      local is_first = redis.call('HSETNX', STATE, fact, ARGV[1 + i]) == 1
+      if is_first and fact == 'digest' then
+        set('sealed_since_ms', tonumber(ARGV[6]) or state.since_ms)
+        save()
+      end
     end
   end
 end

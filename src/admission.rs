@@ -5,6 +5,7 @@
 
 pub mod attendance;
 pub mod cadence;
+mod discord;
 mod draw;
 pub mod flow;
 pub mod joins;

@@ -1,5 +1,6 @@
 //! The line of one room: typed bindings of the scripts in `lua/`, over any [`Engine`](crate::store::Engine).
 
+pub mod error;
 pub mod keys;
 pub mod lottery;
 mod lua;
@@ -10,6 +11,7 @@ pub mod sketch;
 pub mod snapshot;
 pub mod types;
 
+pub use error::QueueError;
 pub use pace::{NodeId, Pace, Reported};
 pub use scripts::Queue;
 pub use sketch::{RankSketch, SketchKeeper};

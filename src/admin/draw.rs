@@ -36,9 +36,23 @@ struct Beacon {
 pub(super) async fn reset(State(admin): Shared, room: Named, headers: HeaderMap) -> Result<Json<RoomView>, Problem> {
     admin.token.check(&headers)?;
     let room = admin.room(&room)?;
+    may_begin_anew(room)?;
     let epoch = room.reset().await.map_err(|error| store_is_away(room, &error))?;
     tracing::warn!(room = %room.name(), epoch, "reset by the operator: everybody joins anew");
-    Ok(Json(RoomView::of(room).in_epoch(epoch)))
+    Ok(Json(RoomView::of(room)))
+}
+
+/// A lottery that begins after its own opening would draw among nobody at once.
+fn may_begin_anew(room: &LiveRoom) -> Result<(), Problem> {
+    let (view, now_ms) = (room.view(), room.now_ms());
+    let has_opened = view.snapshot.opens_at_ms.is_some_and(|opens_at_ms| opens_at_ms <= now_ms);
+    if view.snapshot.draw.is_some() && has_opened {
+        let detail = "opens_at is in the past, so that the next draw would begin at once, with nobody in it";
+        let cure =
+            "Set prequeue_at and opens_at of the next sale in the configuration, start the gateways again, then reset.";
+        return Err(conflict(detail, cure));
+    }
+    Ok(())
 }
 
 /// Gives the draw what the beacon said.
@@ -71,8 +85,8 @@ pub(super) async fn beacon(
 fn may_take_a_beacon(room: &LiveRoom) -> Result<(), Problem> {
     let view = room.view();
     let draw = view.snapshot.draw.as_ref().ok_or_else(no_lottery)?;
-    if room.config().beacon.is_none() {
-        let cure = "A beacon's round must be named in the configuration before the pre-queue opens.";
+    if draw.beacon().is_none() {
+        let cure = "A beacon's round must be named in the configuration before the commitment is published.";
         return Err(conflict("no beacon was named for this draw", cure));
     }
     if draw.digest.is_none() {
@@ -102,7 +116,7 @@ pub(super) async fn roster(State(admin): Shared, room: Named, headers: HeaderMap
             let page = room.roster(after).await?;
             let Some(&(_, last)) = page.last() else { return Ok(None) };
             let lines: String = page.into_iter().map(|(visitor, arrival)| roster_line(visitor, arrival)).collect();
-            Ok::<_, crate::store::StoreError>(Some((Bytes::from(lines), last)))
+            Ok::<_, crate::queue::QueueError>(Some((Bytes::from(lines), last)))
         }
     });
     Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], Body::from_stream(lines)).into_response())

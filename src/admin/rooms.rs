@@ -17,8 +17,7 @@ use super::{Admin, Shared};
 use crate::{
     admission::{LiveRoom, steering::Outlook},
     gateway::problem::Problem,
-    queue::{Method, Mode, lottery::Published},
-    store::StoreError,
+    queue::{Method, Mode, QueueError, lottery::Published},
 };
 
 /// A room, from this node's last snapshot.
@@ -41,6 +40,8 @@ pub(super) struct RoomView {
     no_shows_total: u64,
     /// Why capacity and rate are what they are; null before the node heard.
     pace: Option<Outlook>,
+    /// What the gateways of the room do not agree about, each with its cure.
+    warnings: Vec<String>,
     /// What is published of the draw; `None` without a lottery.
     draw: Option<Published>,
 }
@@ -65,15 +66,9 @@ impl RoomView {
             admitted_total: snapshot.admitted_total,
             no_shows_total: snapshot.no_shows_total,
             pace: room.outlook().map(|outlook| (*outlook).clone()),
+            warnings: room.warnings().to_vec(),
             draw: room.published_draw(),
         }
-    }
-}
-
-impl RoomView {
-    /// The same in an epoch that the node has yet to see.
-    pub(super) fn in_epoch(self, epoch: u64) -> Self {
-        Self { epoch, ..self }
     }
 }
 
@@ -144,7 +139,7 @@ pub(super) fn body<T: DeserializeOwned>(sent: Result<Bytes, BytesRejection>, cur
 }
 
 /// The answer when a change could not be made.
-pub(super) fn store_is_away(room: &LiveRoom, error: &StoreError) -> Problem {
+pub(super) fn store_is_away(room: &LiveRoom, error: &QueueError) -> Problem {
     tracing::warn!(room = %room.name(), %error, "what the operator wanted could not be done");
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the store is not answering", "Try again in a moment.")
 }

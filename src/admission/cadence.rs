@@ -3,10 +3,7 @@
 
 use std::time::Duration;
 
-use crate::{
-    queue::{Queue, scripts::Called},
-    store::StoreError,
-};
+use crate::queue::{Queue, QueueError, scripts::Called};
 
 /// How often whoever is next is called.
 pub const CALL_EVERY: Duration = Duration::from_millis(100);
@@ -19,7 +16,7 @@ const CALL_AT_ONCE: u32 = 50;
 const CALLS_IN_A_ROW: u32 = 20;
 
 /// Calls whoever is next, as capacity and rate allow. Returns what all runs together did.
-pub async fn call_the_next(queue: &Queue) -> Result<Called, StoreError> {
+pub async fn call_the_next(queue: &Queue) -> Result<Called, QueueError> {
     let mut round = Called::default();
     for _ in 0..CALLS_IN_A_ROW {
         let run = queue.call(CALL_AT_ONCE).await?;

@@ -6,13 +6,12 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{LiveRoom, status::rfc3339, view::View};
+use super::{LiveRoom, status::rfc3339, turn::proof_of, view::View};
 use crate::{
     queue::{
-        Draw, Mode, Score, Snapshot, VisitorId,
-        lottery::{Draws, Published, RosterDigest, Seed},
+        Draw, Mode, Place, QueueError, Score, Snapshot, VisitorId,
+        lottery::{Commitment, Draws, Published, RosterDigest, Seed},
     },
-    store::StoreError,
     tokens::{Claims, Receipt},
 };
 
@@ -43,7 +42,7 @@ impl LiveRoom {
             opens_at: snapshot.opens_at_ms.and_then(rfc3339),
             closes_at: snapshot.closes_at_ms.and_then(rfc3339),
             commitment: draw.commitment.clone(),
-            beacon: self.config.beacon.clone(),
+            beacon: draw.beacon().map(str::to_owned),
             roster: draw.roster,
             roster_digest: draw.digest.clone(),
             public_value: draw.public.clone(),
@@ -52,24 +51,69 @@ impl LiveRoom {
         })
     }
 
-    /// Proof, for everybody to check, that the holder of this queue token came in the pre-queue, if they did.
-    pub fn receipt(&self, claims: &Claims) -> Option<Receipt> {
-        let view = self.view();
-        let commitment = view.snapshot.draw.as_ref()?.commitment.as_deref()?;
-        let arrival = if claims.draw { claims.score } else { claims.arrival? };
+    /// Proof, for everybody to check, that the holder of this queue token came in the pre-queue; `None` for who did not, left
+    /// it, or is not in its roster.
+    pub async fn receipt(&self, claims: &Claims) -> Option<Receipt> {
+        let draw = self.view().snapshot.draw.clone()?;
+        let arrival = match claims.arrival {
+            Some(arrival) if claims.score.is_drawn() => arrival,
+            _ if claims.draw => self.arrival_in_roster(claims, &draw).await?,
+            _ => return None,
+        };
+        let commitment = draw.commitment.as_deref()?;
         Some(self.keyring.receipt(self.name().as_str(), claims.epoch, claims.sub, arrival, commitment))
+    }
+
+    /// When the holder of a pre-queue's token came, by the roster; by the token where the store cannot say.
+    async fn arrival_in_roster(&self, claims: &Claims, draw: &Draw) -> Option<Score> {
+        let came = claims.score;
+        if self.is_away() {
+            return (!self.has_left_the_pre_queue(claims)).then_some(came);
+        }
+        match self.queue.roster(Score(came.0.saturating_sub(1)), 1).await {
+            Ok(found) if found.first() == Some(&(claims.sub, came)) => {
+                (draw.is_done || !self.has_left_the_pre_queue(claims)).then_some(came)
+            }
+            // Lost before it was closed: there is time to come back to it.
+            Ok(_) if draw.digest.is_none() => match self.queue.claim(claims.sub, Some(proof_of(claims))).await {
+                Ok(Place::Registered { arrival }) => Some(arrival),
+                Ok(_) => None,
+                Err(_) => Some(came),
+            },
+            // Lost after that, and they were in it.
+            Ok(_) => {
+                let was_lost = self.view().snapshot.since_ms != draw.sealed_since_ms;
+                (was_lost && self.took_part(claims, draw)).then_some(came)
+            }
+            Err(error) => {
+                self.store_failed(&error);
+                Some(came)
+            }
+        }
+    }
+
+    /// Whether the holder of a pre-queue's token is in the roster for certain, as far as anybody knows who did not leave it:
+    /// the store had it from their coming to its closing.
+    pub(super) fn took_part(&self, claims: &Claims, draw: &Draw) -> bool {
+        proof_of(claims).issued_at_ms >= draw.sealed_since_ms && !self.has_left_the_pre_queue(claims)
+    }
+
+    /// Whether whoever came in the pre-queue gave it up since, or was sent away.
+    pub(super) fn has_left_the_pre_queue(&self, claims: &Claims) -> bool {
+        // Rounded up: who comes again is behind their leaving, also within its millisecond.
+        self.has_ended(claims.sub, claims.score.0.div_ceil(1_000))
     }
 
     /// Gives the draw the beacon's output. Taken once, after the pre-queue closed; whoever is second changes nothing.
     /// Returns the public value as it is now.
-    pub async fn set_beacon(&self, value: &str) -> Result<Option<String>, StoreError> {
+    pub async fn set_beacon(&self, value: &str) -> Result<Option<String>, QueueError> {
         let epoch = self.view().snapshot.epoch;
         let [_, _, public] = self.queue.seal(epoch, [None, None, Some(value)], None).await?;
         Ok(public)
     }
 
     /// The next of the roster after an arrival, for whoever publishes it.
-    pub async fn roster(&self, after: Score) -> Result<Vec<(VisitorId, Score)>, StoreError> {
+    pub async fn roster(&self, after: Score) -> Result<Vec<(VisitorId, Score)>, QueueError> {
         self.queue.roster(after, READ_AT_ONCE).await
     }
 
@@ -83,7 +127,7 @@ impl LiveRoom {
     }
 
     /// Takes the next step, if one is due.
-    pub(super) async fn go_on_with_the_draw(&self) -> Result<(), StoreError> {
+    pub(super) async fn go_on_with_the_draw(&self) -> Result<(), QueueError> {
         let view = self.view();
         let snapshot = &view.snapshot;
         let Some(draw) = snapshot.draw.as_ref().filter(|draw| !draw.is_done) else { return Ok(()) };
@@ -92,8 +136,8 @@ impl LiveRoom {
             return Ok(());
         }
         match (draw.digest.as_deref(), draw.public.as_deref()) {
-            (None, _) => self.close_the_roster(snapshot.epoch).await,
-            (Some(digest), None) if self.config.beacon.is_none() => {
+            (None, _) => self.close_the_roster(snapshot.epoch, draw).await,
+            (Some(digest), None) if draw.beacon().is_none() => {
                 self.queue.seal(snapshot.epoch, [None, None, Some(digest)], None).await.map(drop)
             }
             // The operator has yet to say what the beacon said.
@@ -110,14 +154,14 @@ impl LiveRoom {
         }
     }
 
-    /// Publishes what the newest key would have drawn, if nothing is yet.
-    pub(super) async fn commit(&self, epoch: u64) -> Result<(), StoreError> {
+    /// Publishes what the newest key would draw with, and by which beacon if any; unless another node did before.
+    pub(super) async fn commit(&self, epoch: u64) -> Result<(), QueueError> {
         // A seed is published once. The epoch begins anew with every new store, so it alone would give the next sale the
         // seed of the last one.
         let nonce = format!("{:032x}", rand::random::<u128>());
         match self.seeds(epoch, &nonce).first() {
             Some(seed) => {
-                let commitment = seed.commitment(&nonce);
+                let commitment = seed.commitment(&nonce, self.config.beacon.as_deref());
                 self.queue.seal(epoch, [Some(&commitment), None, None], None).await.map(drop)
             }
             None => Ok(()),
@@ -126,7 +170,7 @@ impl LiveRoom {
 
     /// What was published stays, also when the store lost it: else whoever can roll a store back could draw again.
     /// Puts it into the snapshot too, until the store takes it.
-    pub(super) async fn publish_again(&self, snapshot: &mut Snapshot, before: &Snapshot) -> Result<(), StoreError> {
+    pub(super) async fn publish_again(&self, snapshot: &mut Snapshot, before: &Snapshot) -> Result<(), QueueError> {
         let (Some(draw), Some(known)) = (&mut snapshot.draw, &before.draw) else { return Ok(()) };
         let is_lost = |fact: &Option<String>, known: &Option<String>| fact.is_none() && known.is_some();
         let lost = is_lost(&draw.commitment, &known.commitment)
@@ -135,16 +179,15 @@ impl LiveRoom {
         if snapshot.epoch != before.epoch || !lost {
             return Ok(());
         }
-        let known = [&known.commitment, &known.digest, &known.public];
-        let published = self.queue.seal(snapshot.epoch, known.map(Option::as_deref), None).await?;
-        let [commitment, digest, public] = published;
-        draw.commitment = commitment.or_else(|| known[0].clone());
-        draw.digest = digest.or_else(|| known[1].clone());
-        draw.public = public.or_else(|| known[2].clone());
+        let [commitment, digest, public] = self.queue.seal_again(snapshot.epoch, known).await?;
+        draw.commitment = commitment.or_else(|| known.commitment.clone());
+        draw.digest = digest.or_else(|| known.digest.clone());
+        draw.public = public.or_else(|| known.public.clone());
+        draw.sealed_since_ms = known.sealed_since_ms;
         Ok(())
     }
 
-    async fn close_the_roster(&self, epoch: u64) -> Result<(), StoreError> {
+    async fn close_the_roster(&self, epoch: u64, draw: &Draw) -> Result<(), QueueError> {
         let (mut digest, mut after, mut count) = (RosterDigest::new(), Score(0), 0_u64);
         loop {
             let stretch = self.queue.roster(after, READ_AT_ONCE).await?;
@@ -160,14 +203,14 @@ impl LiveRoom {
         // Else somebody came back to it meanwhile, after a loss: the next time it will be whole.
         if let Some(digest) = digest {
             tracing::info!(room = %self.name(), visitors = count, digest, "the pre-queue is closed");
-            if public.is_none() && self.config.beacon.is_none() {
+            if public.is_none() && draw.beacon().is_none() {
                 self.queue.seal(epoch, [None, None, Some(&digest)], None).await?;
             }
         }
         Ok(())
     }
 
-    async fn draw_everybody(&self, epoch: u64, draw: &Draw, draws: &Draws) -> Result<(), StoreError> {
+    async fn draw_everybody(&self, epoch: u64, draw: &Draw, draws: &Draws) -> Result<(), QueueError> {
         let mut after = Score(draw.drawn_to);
         loop {
             let page = self.queue.roster(after, READ_AT_ONCE).await?;
@@ -195,8 +238,8 @@ impl LiveRoom {
 
     /// The seed behind a commitment, if one of our keys made it.
     fn seed(&self, epoch: u64, commitment: &str) -> Option<Seed> {
-        let (nonce, _) = commitment.split_once(':')?;
-        self.seeds(epoch, nonce).into_iter().find(|seed| seed.commitment(nonce) == commitment)
+        let Commitment { nonce, beacon, .. } = Commitment::read(commitment)?;
+        self.seeds(epoch, nonce).into_iter().find(|seed| seed.commitment(nonce, beacon) == commitment)
     }
 
     /// What our keys would commit to, the newest first.

@@ -18,7 +18,7 @@ use tokio::{
 
 use super::LiveRoom;
 use crate::{
-    queue::{Arrival, Place, Queue, scripts},
+    queue::{Arrival, Place, QueueError, scripts},
     store::StoreError,
 };
 
@@ -124,8 +124,8 @@ impl Flight {
         self.has_landed = true;
     }
 
-    async fn join(&self, arrivals: &[Arrival]) -> Result<Vec<Place>, StoreError> {
-        let late = |_| Err(StoreError::Unavailable(format!("a join took longer than {LONGEST_FLIGHT:?}")));
+    async fn join(&self, arrivals: &[Arrival]) -> Result<Vec<Place>, QueueError> {
+        let late = |_| Err(StoreError::Unavailable(format!("a join took longer than {LONGEST_FLIGHT:?}")).into());
         timeout(LONGEST_FLIGHT, self.room.queue.join(arrivals)).await.unwrap_or_else(late)
     }
 
@@ -133,7 +133,9 @@ impl Flight {
         let room = &self.room;
         let mut arrivals: Vec<Arrival> = batch.iter().map(|passenger| passenger.arrival).collect();
         let mut joined = self.join(&arrivals).await;
-        if joined.as_ref().is_err_and(Queue::is_of_other_epoch) && room.look_again().await.is_ok() {
+        if joined.as_ref().is_err_and(|error| matches!(error, QueueError::OtherEpoch(_)))
+            && room.look_again().await.is_ok()
+        {
             // A reset came between: what they can prove is of before it, so all of them come anew.
             for arrival in &mut arrivals {
                 arrival.proof = None;

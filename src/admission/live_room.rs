@@ -27,9 +27,9 @@ use super::{
 use crate::{
     clock::SharedClock,
     config::RoomConfig,
-    queue::{Mode, Past, Queue, RoomName, Snapshot},
+    queue::{Mode, Past, Queue, QueueError, RoomName, Snapshot},
     shutdown::Shutdown,
-    store::{SharedEngine, StoreError},
+    store::SharedEngine,
     tokens::Keyring,
 };
 
@@ -71,6 +71,8 @@ pub struct LiveRoom {
     /// What this node sees of the shop.
     pub(super) meter: Arc<Meter>,
     outlook: ArcSwapOption<Outlook>,
+    /// What the gateways of the room do not agree about.
+    pub(super) warnings: ArcSwap<Vec<String>>,
     view: ArcSwap<View>,
     away: AtomicBool,
     shutdown: OnceLock<Shutdown>,
@@ -87,7 +89,7 @@ impl LiveRoom {
         clock: SharedClock,
         keyring: Keyring,
         keys_are_fresh: bool,
-    ) -> Result<Arc<Self>, StoreError> {
+    ) -> Result<Arc<Self>, QueueError> {
         let queue = Queue::new(engine, &config.name);
         let past = if keys_are_fresh { Past::Blank } else { Past::Unknown };
         queue.configure(&config.policy, past).await?;
@@ -113,6 +115,7 @@ impl LiveRoom {
             opened_ms: snapshot.now_ms,
             meter: Arc::default(),
             outlook: ArcSwapOption::empty(),
+            warnings: ArcSwap::default(),
             keyless_epoch: AtomicU64::new(0),
             epoch_told_ms: AtomicU64::new(0),
             view: ArcSwap::from_pointee(View { snapshot, sketch: Arc::default(), asked_at_micros, flow, draws: None }),
@@ -198,12 +201,12 @@ impl LiveRoom {
     }
 
     /// Sets what the room does. Takes effect for every node with its next snapshot.
-    pub async fn set_mode(&self, mode: Mode) -> Result<(), StoreError> {
+    pub async fn set_mode(&self, mode: Mode) -> Result<(), QueueError> {
         self.queue.set_mode(mode).await
     }
 
     /// Begins a new epoch: nobody waits, nobody is inside, every token of before is void. Returns the new epoch.
-    pub async fn reset(&self) -> Result<u64, StoreError> {
+    pub async fn reset(&self) -> Result<u64, QueueError> {
         let (epoch, has_draw) = (self.view().snapshot.epoch, self.view().snapshot.draw.is_some());
         let epoch = self.queue.reset(epoch).await?;
         if has_draw {
@@ -215,17 +218,8 @@ impl LiveRoom {
 
     /// Takes a snapshot between two looks, because what the node knows is of another epoch. Positions follow with the next
     /// look.
-    pub(super) async fn look_again(&self) -> Result<(), StoreError> {
-        let (before, asked_at_micros) = (self.view(), self.clock.unix_micros());
-        let mut snapshot = self.queue.snapshot(before.snapshot.ended_until).await?;
-        if snapshot.epoch < before.snapshot.epoch {
-            self.queue.configure(&self.config.policy, Past::Seen(&before.snapshot)).await?;
-            snapshot = self.queue.snapshot(before.snapshot.ended_until).await?;
-        }
-        self.sessions_ended(&snapshot.ended);
-        self.notice_history(&snapshot, &before.snapshot);
-        let draws = self.draws(&snapshot, &before);
-        self.set_view(View { snapshot, sketch: Arc::default(), asked_at_micros, flow: before.flow, draws });
+    pub(super) async fn look_again(&self) -> Result<(), QueueError> {
+        self.set_view(self.fresh_view().await?);
         Ok(())
     }
 
@@ -259,9 +253,11 @@ impl LiveRoom {
         self.away.load(Ordering::Relaxed)
     }
 
+    /// Takes in what was seen; unless it is of an epoch that ended meanwhile, by the sight of another task.
     pub(super) fn set_view(&self, view: View) {
-        self.queue.go_by(view.snapshot.epoch);
-        self.view.store(Arc::new(view));
+        let seen = Arc::new(view);
+        self.view.rcu(|now| Arc::clone(if seen.snapshot.epoch < now.snapshot.epoch { now } else { &seen }));
+        self.queue.go_by(self.view().snapshot.epoch);
     }
 
     /// Logs when the store comes and goes, once each.
@@ -272,7 +268,7 @@ impl LiveRoom {
     }
 
     /// Takes a failed call in: a store that is away is noted, a defect is logged.
-    pub(super) fn store_failed(&self, error: &StoreError) {
+    pub(super) fn store_failed(&self, error: &QueueError) {
         if !error.is_transient() {
             tracing::error!(room = %self.name(), %error, "a queue script failed");
         } else if !self.away.swap(true, Ordering::Relaxed) {

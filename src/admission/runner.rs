@@ -14,9 +14,8 @@ use super::{
     view::View,
 };
 use crate::{
-    queue::{Past, Place, Proof, Queue, SketchKeeper, Snapshot, VisitorId, scripts},
+    queue::{Past, Place, Proof, QueueError, SketchKeeper, Snapshot, VisitorId, scripts},
     shutdown::Shutdown,
-    store::StoreError,
 };
 
 /// Most questions about the line at one look, each about a third of a millisecond of the store. A million are known
@@ -64,7 +63,7 @@ async fn keep(room: Arc<LiveRoom>, mut duty: Duty, shutdown: Shutdown) {
         }
         match duty.run(&room).await {
             Ok(()) => room.store_answered(),
-            Err(error) if Queue::is_unconfigured(&error) => room.configure_again().await,
+            Err(QueueError::NotConfigured(_)) => room.configure_again().await,
             Err(error) => room.store_failed(&error),
         }
     }
@@ -81,7 +80,7 @@ impl Duty {
         }
     }
 
-    async fn run(&mut self, room: &LiveRoom) -> Result<(), StoreError> {
+    async fn run(&mut self, room: &LiveRoom) -> Result<(), QueueError> {
         match self {
             Self::Call => cadence::call_the_next(&room.queue).await.map(drop),
             Self::Look(meter, keeper) => room.look(meter, keeper).await,
@@ -94,27 +93,36 @@ impl Duty {
 }
 
 impl LiveRoom {
-    async fn look(&self, meter: &mut FlowMeter, keeper: &mut SketchKeeper) -> Result<(), StoreError> {
-        let asked_at_micros = self.clock.unix_micros();
+    async fn look(&self, meter: &mut FlowMeter, keeper: &mut SketchKeeper) -> Result<(), QueueError> {
+        let mut view = self.fresh_view().await?;
+        view.flow = meter.update(&view.snapshot);
+        let measured = self.measure(keeper, &view.snapshot).await;
+        view.sketch = keeper.sketch_in(view.snapshot.since_ms, view.snapshot.epoch);
+        self.set_view(view);
+        measured
+    }
+
+    /// What the store says now, cured of what it lost. Without positions, and with the pace of before.
+    pub(super) async fn fresh_view(&self) -> Result<View, QueueError> {
         let before = self.view();
         let ended_until = before.snapshot.ended_until;
+        let mut asked_at_micros = self.clock.unix_micros();
         let mut snapshot = self.queue.snapshot(ended_until).await?;
         if snapshot.epoch < before.snapshot.epoch {
             // The store lost the room, and a node that did not know the epoch set it up again.
             self.queue.configure(&self.config.policy, Past::Seen(&before.snapshot)).await?;
+            asked_at_micros = self.clock.unix_micros();
+            snapshot = self.queue.snapshot(ended_until).await?;
         }
         self.publish_again(&mut snapshot, &before.snapshot).await?;
         self.sessions_ended(&snapshot.ended);
         self.notice_history(&snapshot, &before.snapshot);
-        let flow = meter.update(&snapshot);
         let draws = self.draws(&snapshot, &before);
-        let measured = self.measure(keeper, &snapshot).await;
-        self.set_view(View { snapshot, sketch: keeper.sketch(), asked_at_micros, flow, draws });
-        measured
+        Ok(View { snapshot, sketch: Arc::default(), asked_at_micros, flow: before.flow, draws })
     }
 
     /// Forgets what was true of another history of the store.
-    pub(super) fn notice_history(&self, snapshot: &Snapshot, before: &Snapshot) {
+    fn notice_history(&self, snapshot: &Snapshot, before: &Snapshot) {
         if snapshot.since_ms == before.since_ms {
             return;
         }
@@ -127,7 +135,7 @@ impl LiveRoom {
         self.expired.clear();
     }
 
-    async fn measure(&self, keeper: &mut SketchKeeper, snapshot: &Snapshot) -> Result<(), StoreError> {
+    async fn measure(&self, keeper: &mut SketchKeeper, snapshot: &Snapshot) -> Result<(), QueueError> {
         // What is measured while lost places come back, or before everybody drew, would be too low.
         if snapshot.is_settling() || snapshot.has_draw_ahead() {
             keeper.reset();
@@ -146,7 +154,7 @@ impl LiveRoom {
     /// Reports everybody noted since the last time, a hundred a run, one run after the other. Whoever waits polls at
     /// least every 15 s, so that a million on this node are some 700 runs a second. Between two runs the store serves
     /// others; so does this thread, which the in-process engine would never leave.
-    async fn report_present(&self) -> Result<(), StoreError> {
+    async fn report_present(&self) -> Result<(), QueueError> {
         let seen = self.presence.take();
         let mut batches = seen.chunks(scripts::BATCH);
         while let Some(batch) = batches.next() {
@@ -156,7 +164,7 @@ impl LiveRoom {
                     yield_now().await;
                 }
                 // A reset: none of them has a place any more.
-                Err(error) if Queue::is_of_other_epoch(&error) => return self.look_again().await,
+                Err(QueueError::OtherEpoch(_)) => return self.look_again().await,
                 Err(error) => {
                     for (visitor, proof) in batch.iter().chain(batches.flatten()) {
                         self.presence.note(*visitor, *proof);

@@ -7,8 +7,7 @@ use std::{
 
 use super::LiveRoom;
 use crate::{
-    queue::{Mode, Place, Queue, VisitorId},
-    store::StoreError,
+    queue::{Mode, Place, QueueError, VisitorId},
     tokens::{Claims, TokenType},
 };
 
@@ -75,7 +74,7 @@ impl LiveRoom {
     }
 
     /// Whether the session that `visitor` was granted at `admitted_ms` ended before its token does.
-    fn has_ended(&self, visitor: VisitorId, admitted_ms: u64) -> bool {
+    pub(super) fn has_ended(&self, visitor: VisitorId, admitted_ms: u64) -> bool {
         self.released.since(visitor, self.now_ms()).is_some_and(|ended_ms| admitted_ms <= ended_ms)
     }
 
@@ -115,11 +114,7 @@ impl LiveRoom {
             Ok(Place::Inside { expires_ms, .. }) => {
                 Renewal::Kept(Claims { exp: session.exp.max(expires_ms / 1_000), ..session.clone() })
             }
-            Ok(_) => {
-                self.forget(session);
-                Renewal::Ended
-            }
-            Err(error) if Queue::is_of_other_epoch(&error) => {
+            Ok(_) | Err(QueueError::OtherEpoch(_)) => {
                 self.forget(session);
                 Renewal::Ended
             }
@@ -160,7 +155,7 @@ impl LiveRoom {
     }
 
     /// Takes away place and session: at once on this node, on every other with its next look at the store.
-    pub async fn revoke(&self, visitor: VisitorId) -> Result<bool, StoreError> {
+    pub async fn revoke(&self, visitor: VisitorId) -> Result<bool, QueueError> {
         let was_known = self.queue.revoke(visitor).await?;
         let now_ms = self.now_ms();
         self.released.insert_since(visitor, now_ms, now_ms.saturating_add(millis(self.config.session_cap)), now_ms);

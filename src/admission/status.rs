@@ -125,8 +125,21 @@ pub fn document(situation: &Situation<'_>, turn: &Turn) -> StatusDocument {
         admitted_per_minute: (view.flow.admitted * 600.0).round() / 10.0,
         opens_at: view.snapshot.opens_at_ms.and_then(rfc3339),
         next_poll_ms: next_poll_ms(situation, turn, state, ahead, eta_seconds),
-        message: situation.message.map(str::to_owned),
+        message: message(situation.message, turn.is_left_out() && in_line),
         location: None,
+    }
+}
+
+/// What happened to somebody whom a loss in the pre-queue kept out of the draw.
+const LEFT_OUT: &str = "The list of those who came early was lost before the draw, and your browser was not back on it when it \
+     was closed, so you could not take part. Your place is directly behind those who did, before everybody who came later.";
+
+/// What the operator says, and before that what the visitor should know.
+fn message(operator: Option<&str>, is_left_out: bool) -> Option<String> {
+    match (is_left_out, operator) {
+        (false, operator) => operator.map(str::to_owned),
+        (true, None) => Some(LEFT_OUT.to_owned()),
+        (true, Some(operator)) => Some(format!("{LEFT_OUT} {operator}")),
     }
 }
 

@@ -11,13 +11,13 @@ use serde::Serialize;
 use super::{
     LiveRoom,
     attendance::{Attendance, AttendanceMeter},
+    discord::Fingerprint,
     policy::{self, Decision, Limits, Memory, Reason, Shop, Signals},
     signals::{Meter, Window, report::Report},
 };
 use crate::{
     config::Adaptive,
-    queue::{NodeId, Pace, Reported, pace::NodeReport},
-    store::StoreError,
+    queue::{NodeId, Pace, QueueError, Reported, pace::NodeReport},
 };
 
 /// How often nodes report.
@@ -86,9 +86,11 @@ impl Steering {
 
 impl LiveRoom {
     /// Reports, and decides if that is this node's part.
-    pub(super) async fn steer(&self, steering: &mut Steering) -> Result<(), StoreError> {
-        let text = steering.window.report(Instant::now()).to_string();
+    pub(super) async fn steer(&self, steering: &mut Steering) -> Result<(), QueueError> {
+        let own = Fingerprint::of(&self.keyring, &self.config);
+        let text = format!("{}\n{own}", steering.window.report(Instant::now()));
         let reported = self.queue.report(steering.node, &text, LEASE).await?;
+        self.compare(&own, &reported.reports);
         let attendance = steering.attendance.update(reported.now_ms, reported.no_shows_total, reported.admitted_total);
         let signals = signals_of(&reported.reports, attendance);
         let mut pace = reported.pace;
@@ -138,7 +140,7 @@ const fn pace_of(decision: &Decision) -> Pace {
 /// What the nodes say together. Reports that are old, or of a form this node does not know, say nothing.
 fn signals_of(reports: &[NodeReport], attendance: Attendance) -> Signals {
     let fresh = reports.iter().filter(|report| report.age_ms <= FRESH_MS).filter_map(|report| {
-        let mut read = Report::read(&report.text)?;
+        let mut read = Report::read(report.text.lines().next()?)?;
         let said = read.room_for.map(|(visitors, age_ms)| (visitors, age_ms.saturating_add(report.age_ms)));
         read.room_for = said.filter(|(_, age_ms)| *age_ms <= SAID_FOR_MS);
         Some(read)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{LiveRoom, view::View};
 use crate::{
-    queue::{Arrival, Mode, Place, Proof, Queue, Score, VisitorId},
+    queue::{Arrival, Mode, Place, Proof, QueueError, Score, VisitorId},
     tokens::{Claims, TokenType},
 };
 
@@ -57,6 +57,9 @@ impl LiveRoom {
     pub fn peek(&self, queue: Option<Claims>) -> Turn {
         match queue {
             Some(claims) if claims.iat == PROMISE => Turn::held(Standing::Promised, claims),
+            Some(claims) if claims.draw && self.has_left_the_pre_queue(&claims) => {
+                Turn::held(Standing::Expired, claims)
+            }
             Some(claims) if claims.draw => Turn::held(Standing::Registered, claims),
             Some(claims) => Turn::held(Standing::Waiting, claims),
             None => Turn::without_place(self.view().mode(self.now_ms())),
@@ -105,31 +108,54 @@ impl LiveRoom {
         if self.keeps_waiting(&claims) {
             return Turn::held(Standing::Waiting, claims);
         }
-        match self.queue.claim(claims.sub, Some(proof_of(&claims))).await {
+        let proof = proof_of(&claims);
+        self.ask(claims, Some(proof)).await
+    }
+
+    /// What the store says. Claims when called.
+    async fn ask(&self, claims: Claims, proof: Option<Proof>) -> Turn {
+        let unknown = if claims.draw { Standing::Registered } else { Standing::Waiting };
+        match self.queue.claim(claims.sub, proof).await {
             Ok(place) => self.found(place, claims),
-            Err(error) if Queue::is_of_other_epoch(&error) => match self.look_again().await {
+            Err(QueueError::OtherEpoch(_)) => match self.look_again().await {
                 Ok(()) => Turn::without_place(self.view().mode(self.now_ms())),
-                Err(_) => Turn::held(Standing::Waiting, claims),
+                Err(_) => Turn::held(unknown, claims),
             },
             Err(error) => {
                 self.store_failed(&error);
-                Turn::held(Standing::Waiting, claims)
+                Turn::held(unknown, claims)
             }
         }
     }
 
     /// Whoever came before the opening has an order once everybody drew: any node can say which, so nobody asks the store.
+    /// Only where it lost the roster in the pre-queue it must be asked who came back to it in time: a draw of anybody else
+    /// could not be verified.
     async fn wait_for_the_draw(self: &Arc<Self>, claims: Claims) -> Turn {
-        if self.view().snapshot.draw.is_none() {
-            // The operator called the draw off: there is no order to keep.
-            return Turn::held(Standing::Expired, claims);
-        }
+        let view = self.view().clone();
+        // The operator called the draw off: there is no order to keep.
+        let Some(draw) = &view.snapshot.draw else { return Turn::held(Standing::Expired, claims) };
+        let proof = proof_of(&claims);
         let Some(score) = self.draw_of(claims.sub) else {
-            if proof_of(&claims).issued_at_ms < self.view().snapshot.since_ms {
-                self.presence.note(claims.sub, proof_of(&claims));
+            if self.has_left_the_pre_queue(&claims) {
+                return Turn::held(Standing::Expired, claims);
+            }
+            if self.expired.contains(claims.sub, self.now_ms()) && !self.is_away() {
+                return self.ask(claims, Some(proof)).await;
+            }
+            if proof.issued_at_ms < view.snapshot.since_ms {
+                self.presence.note(claims.sub, proof);
             }
             return Turn::held(Standing::Registered, claims);
         };
+        if !self.took_part(&claims, draw) {
+            if self.is_away() {
+                return Turn::held(Standing::Registered, claims);
+            }
+            // Their arrival is their order then. Whoever left has none, whatever the store lost.
+            let proof = Some(proof).filter(|_| !self.has_left_the_pre_queue(&claims));
+            return self.ask(claims, proof).await;
+        }
         // Issued when the receipt was: a store that has lost the line since must believe it.
         let drawn = Claims { score, draw: false, arrival: Some(claims.score), ..claims };
         let turn = Box::pin(self.come_back(drawn, true)).await;
@@ -159,8 +185,13 @@ impl LiveRoom {
         self.expired.remove(claims.sub);
         match place {
             Place::None => Turn::held(Standing::Expired, claims),
-            Place::Waiting { score, .. } if score == claims.score => Turn::held(Standing::Waiting, claims),
-            Place::Waiting { score, .. } => Turn::given(Standing::Waiting, self.queue_claims(claims.sub, score, None)),
+            Place::Waiting { score, .. } if score == claims.score && !claims.draw => {
+                Turn::held(Standing::Waiting, claims)
+            }
+            Place::Waiting { score, .. } => {
+                let arrival = claims.arrival.or(claims.draw.then_some(claims.score));
+                Turn::given(Standing::Waiting, Claims { arrival, ..self.queue_claims(claims.sub, score, None) })
+            }
             Place::Called { wait_ms, .. } => Turn::held(Standing::Called { wait_ms }, claims),
             Place::Registered { .. } => Turn::held(Standing::Registered, claims),
             Place::Inside { .. } => match self.session_claims(claims.sub, place) {
@@ -183,20 +214,24 @@ impl LiveRoom {
         if self.is_away() {
             return self.promise(visitor, promise, arrived);
         }
-        let score = promise.as_ref().map(|claims| claims.score).filter(|score| *score != NO_SCORE);
-        match self.join(visitor, score, may_enter).await {
+        let promised = promise.as_ref().map(|claims| claims.score).filter(|score| *score != NO_SCORE);
+        match self.join(visitor, promised, may_enter).await {
             Some(place @ Place::Inside { .. }) => match self.session_claims(visitor, place) {
                 Some(session) => Turn::let_in(session, promise),
                 None => self.promise(visitor, promise, arrived),
             },
             Some(Place::Waiting { score, ahead }) => {
                 self.expired.remove(visitor);
-                let claims = self.queue_claims(visitor, score, ahead);
+                let mut claims = self.queue_claims(visitor, score, ahead);
+                claims.arrival = promised.filter(|it| *it == score && self.is_of_the_pre_queue(score));
                 // The repeat of a join does not count as being seen.
                 self.presence.note(visitor, proof_of(&claims));
                 Turn::given(Standing::Waiting, claims)
             }
             Some(Place::Registered { arrival }) => {
+                // By the store's word: whatever of theirs was ended, this is another place.
+                self.expired.remove(visitor);
+                self.released.remove(visitor);
                 let receipt = Claims { draw: true, ..self.queue_claims(visitor, arrival, None) };
                 Turn::given(Standing::Registered, receipt)
             }
@@ -233,6 +268,13 @@ impl LiveRoom {
         }
     }
 
+    /// Whether who came then came for a draw.
+    fn is_of_the_pre_queue(&self, arrival: Score) -> bool {
+        let view = self.view();
+        let opens_at_ms = view.snapshot.opens_at_ms.unwrap_or(0);
+        view.snapshot.draw.is_some() && arrival.0 / 1_000 < opens_at_ms
+    }
+
     fn queue_claims(&self, visitor: VisitorId, score: Score, ahead: Option<u64>) -> Claims {
         let view = self.view();
         let now = view.now_ms(&*self.clock) / 1_000;
@@ -261,7 +303,7 @@ impl LiveRoom {
 
 /// `iat` only knows the second, which cannot tell a token from one of a history that began in the same second. An
 /// order of arrival knows the moment.
-fn proof_of(claims: &Claims) -> Proof {
+pub(super) fn proof_of(claims: &Claims) -> Proof {
     let arrived_ms = claims.score.0 / 1_000;
     let issued_at_ms = if arrived_ms / 1_000 == claims.iat { arrived_ms } else { claims.iat.saturating_mul(1_000) };
     Proof { score: claims.score, issued_at_ms }
@@ -299,6 +341,11 @@ impl Turn {
     /// The visitor's order for the status document, if the token says one.
     pub(super) fn score(&self) -> Option<Score> {
         self.queue.as_ref().filter(|claims| !claims.draw).map(|claims| claims.score).filter(|score| *score != NO_SCORE)
+    }
+
+    /// Whether the visitor came in the pre-queue and is not in its roster, because the store lost it meanwhile.
+    pub(super) fn is_left_out(&self) -> bool {
+        self.queue.as_ref().is_some_and(|claims| claims.arrival.is_some() && !claims.draw && !claims.score.is_drawn())
     }
 
     /// How many wait before the visitor, if anybody knows. Never more than at joining, and never more than before: where

@@ -13,7 +13,7 @@ use crate::{
     queue::{
         VisitorId,
         lottery::{
-            Published,
+            Commitment, Published,
             verify::{Order, verify},
         },
     },
@@ -22,9 +22,9 @@ use crate::{
 
 /// Check a lottery's draw, a place in it, or all of it, offline
 ///
-/// Recomputes everything from what is published: that the seed is the one that was committed to before anybody came, that
-/// the roster is the one whose digest was fixed when the pre-queue closed, that the public value is that digest or what
-/// the named beacon said, and that a receipt is genuine and its holder took part. Exit status 0 when all of it is as
+/// Recomputes everything from what is published: that seed and beacon are those that were committed to before anybody came,
+/// that the roster is the one whose digest was fixed when the pre-queue closed, that the public value is that digest or
+/// what the beacon said, and that a receipt is genuine and its holder took part. Exit status 0 when all of it is as
 /// published, 1 with the first thing that is not.
 ///
 /// Examples:
@@ -115,6 +115,12 @@ fn check(receipt: &Receipt, draw: &Published, order: &Order) -> anyhow::Result<V
     if (&receipt.room, receipt.epoch) != (&draw.room, draw.epoch) {
         bail!("the receipt is of room {} in epoch {}, the draw is not", receipt.room, receipt.epoch);
     }
+    let beacon = Commitment::read(&receipt.commitment).and_then(|it| it.beacon);
+    if beacon != draw.beacon.as_deref() {
+        let named = |beacon: Option<&str>| beacon.map_or("no beacon".to_owned(), |it| format!("beacon {it:?}"));
+        let (before, now) = (named(beacon), named(draw.beacon.as_deref()));
+        bail!("the receipt was given when {before} was to decide, but draw.json says {now}");
+    }
     if Some(&receipt.commitment) != draw.commitment.as_ref() {
         bail!("the receipt was given under another commitment: the seed was exchanged after its holder came");
     }
@@ -122,7 +128,10 @@ fn check(receipt: &Receipt, draw: &Published, order: &Order) -> anyhow::Result<V
     match order.place_of(whom) {
         Some((_, arrival)) if arrival.0 == receipt.arrival => Ok(whom),
         Some(_) => bail!("the roster says that the receipt's holder came at another time than the receipt does"),
-        None => bail!("the receipt's holder is not in the roster: they left before the opening, or were left out"),
+        None => bail!(
+            "the receipt's holder is not in the roster: they left before the opening, or the store lost the roster in the pre-queue \
+             and they were not back in time, or they were left out"
+        ),
     }
 }
 

@@ -2,29 +2,37 @@
 //!
 //! | when | what is published | as |
 //! | --- | --- | --- |
-//! | before anybody comes | the commitment | `nonce:hash`, the SHA-256 of the seed |
+//! | before anybody comes | the commitment | `nonce:hash`, the SHA-256 of the seed, and `:beacon` if one decides |
 //! | when the pre-queue closes | the roster's digest | SHA-256 of the lines `visitor arrival\n`, in order of arrival |
-//! | then | the public value | a beacon's output named beforehand, else the roster's digest |
+//! | then | the public value | the output of the beacon that the commitment names, else the roster's digest |
 //! | after the draw | seed and roster | |
 //!
 //! A draw is the first 50 bits of HMAC-SHA-256 (RFC 2104) with the key `seed ‖ public value` over the visitor's 16 bytes. All
 //! values are published as lower-case hex; the public value enters as the bytes of its published text.
 
+mod commitment;
 mod published;
 pub mod verify;
 
+pub use commitment::Commitment;
 pub use published::Published;
 
 use std::fmt;
 
 use ring::{digest, hmac};
 
-use super::{Queue, Score, VisitorId, lua};
-use crate::store::StoreError;
+use super::{Draw, Queue, QueueError, Score, VisitorId, lua};
 
 /// Bits of a draw: enough that two of a million are rarely equal (the visitor's id breaks the tie, as the sorted set
 /// does), few enough to stand before every arrival (microseconds since the epoch pass 2^50 in 2005).
 const DRAW_BITS: u32 = 50;
+
+impl Score {
+    /// Whether it was drawn, and is not an arrival.
+    pub const fn is_drawn(self) -> bool {
+        self.0 < 1 << DRAW_BITS
+    }
+}
 
 /// What the operator commits to before anybody comes, and publishes after the draw.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,9 +61,10 @@ impl Seed {
         hex(&self.0)
     }
 
-    /// What is published before anybody comes: a nonce, by which the operator finds the seed again, and the hash.
-    pub fn commitment(&self, nonce: &str) -> String {
-        format!("{nonce}:{}", hex(digest::digest(&digest::SHA256, &self.0).as_ref()))
+    /// What is published before anybody comes; see [`Commitment`].
+    pub fn commitment(&self, nonce: &str, beacon: Option<&str>) -> String {
+        let seed_hash = hex(digest::digest(&digest::SHA256, &self.0).as_ref());
+        Commitment { nonce, seed_hash: &seed_hash, beacon }.to_string()
     }
 
     /// The draws that follow from this seed and the public value.
@@ -145,15 +154,24 @@ impl Queue {
         epoch: u64,
         facts: [Option<&str>; 3],
         roster: Option<u64>,
-    ) -> Result<[Option<String>; 3], StoreError> {
+    ) -> Result<[Option<String>; 3], QueueError> {
         let mut args = vec![epoch.into()];
         args.extend(facts.map(|fact| fact.unwrap_or_default().into()));
-        args.push(roster.map_or("".into(), Into::into));
+        args.extend([roster.map_or("".into(), Into::into), "".into()]);
+        self.run(&lua::SEAL, args).await?.facts()
+    }
+
+    /// Publishes again what the store lost of a draw that a node remembers. Returns the facts as they are published now.
+    pub async fn seal_again(&self, epoch: u64, known: &Draw) -> Result<[Option<String>; 3], QueueError> {
+        let facts = [&known.commitment, &known.digest, &known.public];
+        let mut args = vec![epoch.into()];
+        args.extend(facts.map(|fact| fact.as_deref().unwrap_or_default().into()));
+        args.extend(["".into(), known.sealed_since_ms.into()]);
         self.run(&lua::SEAL, args).await?.facts()
     }
 
     /// The next of the roster after an arrival, in order of arrival, at most 1,000. Empty at its end.
-    pub async fn roster(&self, after: Score, most: u32) -> Result<Vec<(VisitorId, Score)>, StoreError> {
+    pub async fn roster(&self, after: Score, most: u32) -> Result<Vec<(VisitorId, Score)>, QueueError> {
         self.run(&lua::ROSTER, vec![after.0.into(), most.into()]).await?.visitors()
     }
 
@@ -165,7 +183,7 @@ impl Queue {
         until: Score,
         is_last: bool,
         draws: &[(VisitorId, Score)],
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool, QueueError> {
         let mut args = vec![epoch.into(), until.0.into(), u32::from(is_last).into()];
         for (visitor, draw) in draws {
             args.extend([visitor.to_string().into(), draw.0.into()]);
@@ -182,7 +200,7 @@ mod tests {
     fn values_are_those_of_the_standards() {
         // SHA-256 of 32 zero bytes; and HMAC-SHA-256 by another implementation (Python's hmac).
         let seed = Seed::new([0; 32]);
-        assert_eq!(seed.commitment("n"), "n:66687aadf862bd776c8fc18b8e9f8e20089714856ee233b3902a591d0d5f2925");
+        assert_eq!(seed.commitment("n", None), "n:66687aadf862bd776c8fc18b8e9f8e20089714856ee233b3902a591d0d5f2925");
         assert_eq!(seed.with("abc").of(VisitorId::from_bits(1)), Score(167_520_591_158_517));
         assert_eq!(Seed::from_hex(&seed.to_hex()), Some(seed));
         assert_eq!(Seed::from_hex("00"), None);

@@ -2,8 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use super::{Queue, lua};
-use crate::store::StoreError;
+use super::{Queue, QueueError, lua};
 
 /// One gateway process, as the nodes of a room know each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -81,7 +80,7 @@ pub struct NodeReport {
 
 impl Queue {
     /// Tells what `node` measured, asks what all did, and takes or keeps the lease for `lease` unless another node holds it.
-    pub async fn report(&self, node: NodeId, text: &str, lease: Duration) -> Result<Reported, StoreError> {
+    pub async fn report(&self, node: NodeId, text: &str, lease: Duration) -> Result<Reported, QueueError> {
         let lease_ms = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
         let mut reply = self.run(&lua::REPORT, vec![node.0.into(), text.into(), lease_ms.into()]).await?;
         Ok(Reported {
@@ -113,7 +112,7 @@ impl Queue {
 
     /// Puts `pace` into force, if `node` still holds the lease and the policy is still the one of `configured_us`. Returns
     /// whether it did. A capacity above the configured one counts as that.
-    pub async fn decide(&self, node: NodeId, configured_us: u64, pace: Pace) -> Result<bool, StoreError> {
+    pub async fn decide(&self, node: NodeId, configured_us: u64, pace: Pace) -> Result<bool, QueueError> {
         let args = vec![
             node.0.into(),
             configured_us.into(),

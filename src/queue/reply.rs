@@ -1,6 +1,6 @@
 //! Reads what the queue's scripts reply.
 
-use super::{Mode, Place, Score, VisitorId};
+use super::{Mode, Place, QueueError, Score, VisitorId};
 use crate::store::{Script, StoreError, Value};
 
 /// What every script replies while the room has no state.
@@ -28,8 +28,8 @@ impl Reply {
         Self { script: script.file(), rest: values.into_iter() }
     }
 
-    fn unexpected(&self, what: &str) -> StoreError {
-        StoreError::Script { script: self.script, message: format!("unexpected reply: {what}") }
+    fn unexpected(&self, what: &str) -> QueueError {
+        StoreError::Script { script: self.script, message: format!("unexpected reply: {what}") }.into()
     }
 
     /// Whether everything is read.
@@ -38,7 +38,7 @@ impl Reply {
     }
 
     /// The next value, a number that is not negative.
-    pub(super) fn number(&mut self) -> Result<u64, StoreError> {
+    pub(super) fn number(&mut self) -> Result<u64, QueueError> {
         match self.rest.next() {
             Some(Value::Int(number)) => {
                 u64::try_from(number).map_err(|_| self.unexpected("a number below zero where none can be"))
@@ -48,12 +48,12 @@ impl Reply {
     }
 
     /// The next value, a number that fits 32 bits.
-    pub(super) fn small(&mut self) -> Result<u32, StoreError> {
+    pub(super) fn small(&mut self) -> Result<u32, QueueError> {
         u32::try_from(self.number()?).map_err(|_| self.unexpected("a number above 32 bits"))
     }
 
     /// The next value, text.
-    pub(super) fn text(&mut self) -> Result<String, StoreError> {
+    pub(super) fn text(&mut self) -> Result<String, QueueError> {
         match self.rest.next() {
             Some(Value::Bulk(bytes)) => {
                 String::from_utf8(bytes.into()).map_err(|_| self.unexpected("text that is not UTF-8"))
@@ -63,18 +63,18 @@ impl Reply {
     }
 
     /// The next value, text that holds a fraction.
-    pub(super) fn fraction(&mut self) -> Result<f64, StoreError> {
+    pub(super) fn fraction(&mut self) -> Result<f64, QueueError> {
         self.text()?.parse().map_err(|_| self.unexpected("text that is not a number"))
     }
 
     /// The next value, text that holds numbers between spaces.
-    pub(super) fn numbers(&mut self) -> Result<Vec<u64>, StoreError> {
+    pub(super) fn numbers(&mut self) -> Result<Vec<u64>, QueueError> {
         let numbers: Result<_, _> = self.text()?.split_ascii_whitespace().map(str::parse).collect();
         numbers.map_err(|_| self.unexpected("text that is not a list of numbers"))
     }
 
     /// The next three values: what a draw published so far.
-    pub(super) fn facts(&mut self) -> Result<[Option<String>; 3], StoreError> {
+    pub(super) fn facts(&mut self) -> Result<[Option<String>; 3], QueueError> {
         let mut facts = [const { None }; 3];
         for fact in &mut facts {
             *fact = Some(self.text()?).filter(|text| !text.is_empty());
@@ -83,13 +83,13 @@ impl Reply {
     }
 
     /// The next value, a mode.
-    pub(super) fn mode(&mut self) -> Result<Mode, StoreError> {
+    pub(super) fn mode(&mut self) -> Result<Mode, QueueError> {
         let code = self.number()?;
         mode_of(code).ok_or_else(|| self.unexpected("a mode nobody knows"))
     }
 
     /// The next six values, a place.
-    pub(super) fn place(&mut self) -> Result<Place, StoreError> {
+    pub(super) fn place(&mut self) -> Result<Place, QueueError> {
         let [code, first, second, third, admitted_ms, fresh] = self.place_numbers()?;
         let score = Score(first);
         match code {
@@ -104,7 +104,7 @@ impl Reply {
     }
 
     /// Everything left, visitors with a score each.
-    pub(super) fn visitors(mut self) -> Result<Vec<(VisitorId, Score)>, StoreError> {
+    pub(super) fn visitors(mut self) -> Result<Vec<(VisitorId, Score)>, QueueError> {
         let mut visitors = Vec::with_capacity(self.rest.len() / 2);
         while self.rest.len() > 0 {
             let visitor = self.text()?.parse().map_err(|_| self.unexpected("a visitor that is none"))?;
@@ -114,7 +114,7 @@ impl Reply {
         Ok(visitors)
     }
 
-    fn place_numbers(&mut self) -> Result<[u64; PLACE], StoreError> {
+    fn place_numbers(&mut self) -> Result<[u64; PLACE], QueueError> {
         let mut numbers = [0; PLACE];
         for number in &mut numbers {
             *number = self.number()?;
@@ -123,7 +123,7 @@ impl Reply {
     }
 
     /// Everything left, `count` places.
-    pub(super) fn places(mut self, count: usize) -> Result<Vec<Place>, StoreError> {
+    pub(super) fn places(mut self, count: usize) -> Result<Vec<Place>, QueueError> {
         if self.rest.len() != count * PLACE {
             return Err(self.unexpected("not one place per visitor"));
         }

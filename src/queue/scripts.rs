@@ -9,16 +9,11 @@ use std::{
 };
 
 use super::{
-    Arrival, Method, Mode, Past, Place, Policy, Proof, RoomName, Snapshot, VisitorId, keys, lua, reply,
+    Arrival, Draw, Method, Mode, Past, Place, Policy, Proof, QueueError, RoomName, Snapshot, VisitorId, keys, lua,
+    reply,
     sketch::{Measures, Question},
 };
-use crate::store::{Arg, Script, SharedEngine, StoreError, Value};
-
-/// How the error ends that says so of a room without state.
-const NOT_CONFIGURED: &str = "is not configured in the store (yet)";
-
-/// How the error ends that says so of a caller which knows another epoch.
-const OTHER_EPOCH: &str = "has begun another epoch";
+use crate::store::{Arg, Script, SharedEngine, Value};
 
 /// Most visitors in one run of a script, so that it holds the store up for about a millisecond.
 pub const BATCH: usize = 100;
@@ -27,7 +22,7 @@ pub const BATCH: usize = 100;
 ///
 /// Every method runs one script (more only where a batch is longer than 100). While the room has no state in the
 /// store (it was never configured, or the store lost its data) each but [`Queue::configure`] fails with
-/// [`StoreError::Unavailable`]; configuring the room again cures that.
+/// [`QueueError::NotConfigured`]; configuring the room again cures that.
 #[derive(Debug, Clone)]
 pub struct Queue {
     engine: SharedEngine,
@@ -64,7 +59,7 @@ impl Queue {
     }
 
     /// Goes by this epoch from now on, and so do all clones: a join, claim, renewal or report that meets another one fails
-    /// (see [`Queue::is_of_other_epoch`]), because the tokens it speaks of are void.
+    /// with [`QueueError::OtherEpoch`], because the tokens it speaks of are void.
     pub fn go_by(&self, epoch: u64) {
         self.epoch.store(epoch, Ordering::Relaxed);
     }
@@ -78,7 +73,7 @@ impl Queue {
     ///
     /// A rate that is negative or not finite lets nobody in. A lower capacity ejects nobody. The epoch only rises: a
     /// state of an older one is a state from before a reset, and is given up.
-    pub async fn configure(&self, policy: &Policy, past: Past<'_>) -> Result<(), StoreError> {
+    pub async fn configure(&self, policy: &Policy, past: Past<'_>) -> Result<(), QueueError> {
         let rate = if policy.rate.is_finite() { policy.rate.max(0.0) } else { 0.0 };
         let schedule = &policy.schedule;
         let mut args = vec![
@@ -100,13 +95,13 @@ impl Queue {
     }
 
     /// Sets what the room does. `Mode::Open` and `Mode::Scheduled` both clear any other mode; which of the two holds is for the clock to say.
-    pub async fn set_mode(&self, mode: Mode) -> Result<(), StoreError> {
+    pub async fn set_mode(&self, mode: Mode) -> Result<(), QueueError> {
         self.run(&lua::MODE, vec![reply::stored_code(mode).into()]).await.map(drop)
     }
 
     /// One place per arrival, in order. Idempotent; the repeat of a join only reads, so it does not mark the visitor
     /// as present ([`Queue::seen`] does).
-    pub async fn join(&self, arrivals: &[Arrival]) -> Result<Vec<Place>, StoreError> {
+    pub async fn join(&self, arrivals: &[Arrival]) -> Result<Vec<Place>, QueueError> {
         let mut places = Vec::with_capacity(arrivals.len());
         for batch in arrivals.chunks(BATCH) {
             let mut args = Vec::with_capacity(batch.len() * 4);
@@ -122,7 +117,7 @@ impl Queue {
     }
 
     /// Calls at most `most` visitors (at most 50 a run).
-    pub async fn call(&self, most: u32) -> Result<Called, StoreError> {
+    pub async fn call(&self, most: u32) -> Result<Called, QueueError> {
         let mut reply = self.run(&lua::CALL, vec![most.into()]).await?;
         Ok(Called { called: reply.small()?, skipped: reply.small()? })
     }
@@ -131,7 +126,7 @@ impl Queue {
     /// With a proof, a lost place is restored first, as by join.
     ///
     /// A claim that the rate holds back keeps the slot: its deadline moves to a whole claim window after its turn.
-    pub async fn claim(&self, visitor: VisitorId, proof: Option<Proof>) -> Result<Place, StoreError> {
+    pub async fn claim(&self, visitor: VisitorId, proof: Option<Proof>) -> Result<Place, QueueError> {
         let [score, issued] = proof_args(proof);
         self.run(&lua::CLAIM, vec![visitor.to_string().into(), score, issued, self.epoch()]).await?.place()
     }
@@ -145,7 +140,7 @@ impl Queue {
         expires_ms: u64,
         ttl: Duration,
         not_after_ms: u64,
-    ) -> Result<Place, StoreError> {
+    ) -> Result<Place, QueueError> {
         let args = vec![
             visitor.to_string().into(),
             issued_at_ms.into(),
@@ -158,23 +153,23 @@ impl Queue {
     }
 
     /// Ends a session and frees its slot, once. Returns whether this call did.
-    pub async fn release(&self, visitor: VisitorId) -> Result<bool, StoreError> {
+    pub async fn release(&self, visitor: VisitorId) -> Result<bool, QueueError> {
         Ok(self.run(&lua::RELEASE, vec![visitor.to_string().into()]).await?.number()? == 1)
     }
 
     /// Gives up place, call and session. Returns whether there was one.
-    pub async fn leave(&self, visitor: VisitorId) -> Result<bool, StoreError> {
+    pub async fn leave(&self, visitor: VisitorId) -> Result<bool, QueueError> {
         Ok(self.run(&lua::LEAVE, vec![visitor.to_string().into(), 0_u32.into()]).await?.number()? == 1)
     }
 
     /// Takes away place, call and session, also those that the store does not know (any more): every node learns it with
     /// its next snapshot. Returns whether the store knew one.
-    pub async fn revoke(&self, visitor: VisitorId) -> Result<bool, StoreError> {
+    pub async fn revoke(&self, visitor: VisitorId) -> Result<bool, QueueError> {
         Ok(self.run(&lua::LEAVE, vec![visitor.to_string().into(), 1_u32.into()]).await?.number()? == 1)
     }
 
     /// Marks waiting visitors as present; restores proven places that a lost store forgot. One place per entry.
-    pub async fn seen(&self, visitors: &[(VisitorId, Proof)]) -> Result<Vec<Place>, StoreError> {
+    pub async fn seen(&self, visitors: &[(VisitorId, Proof)]) -> Result<Vec<Place>, QueueError> {
         let mut places = Vec::with_capacity(visitors.len());
         for batch in visitors.chunks(BATCH) {
             let mut args = Vec::with_capacity(batch.len() * 3);
@@ -192,34 +187,24 @@ impl Queue {
     ///
     /// When neither this nor [`Queue::call`] ran for 5 s, nobody could be seen: absence and claim windows then count
     /// from the first run after. So a test on virtual time has to step, sweeping, rather than jump.
-    pub async fn sweep(&self) -> Result<Swept, StoreError> {
+    pub async fn sweep(&self) -> Result<Swept, QueueError> {
         let mut reply = self.run(&lua::SWEEP, Vec::new()).await?;
         Ok(Swept { no_shows: reply.small()?, sessions: reply.small()?, absent: reply.small()? })
     }
 
-    /// Whether `error` says that the room has no state: the store lost its data, or never had any.
-    pub fn is_unconfigured(error: &StoreError) -> bool {
-        matches!(error, StoreError::Unavailable(message) if message.ends_with(NOT_CONFIGURED))
-    }
-
-    /// Whether `error` says that the room is in another epoch than [`Queue::go_by`] named: it was reset.
-    pub fn is_of_other_epoch(error: &StoreError) -> bool {
-        matches!(error, StoreError::Unavailable(message) if message.ends_with(OTHER_EPOCH))
-    }
-
     /// The room as it stands, with whoever was ended after [`Snapshot::ended_until`] of the last look, or 0.
-    pub async fn snapshot(&self, ended_until: u64) -> Result<Snapshot, StoreError> {
+    pub async fn snapshot(&self, ended_until: u64) -> Result<Snapshot, QueueError> {
         Snapshot::read(self.run(&lua::SNAPSHOT, vec![ended_until.into()]).await?, ended_until)
     }
 
     /// Begins a new epoch after `epoch`: nobody waits, nobody is inside, no token of before counts. Returns the epoch that
     /// holds now; a repeat changes nothing.
-    pub async fn reset(&self, epoch: u64) -> Result<u64, StoreError> {
+    pub async fn reset(&self, epoch: u64) -> Result<u64, QueueError> {
         self.run(&lua::RESET, vec![epoch.into()]).await?.number()
     }
 
     /// Measures the line where a [`SketchKeeper`](super::SketchKeeper) asks.
-    pub async fn sketch(&self, question: &Question) -> Result<Measures, StoreError> {
+    pub async fn sketch(&self, question: &Question) -> Result<Measures, QueueError> {
         let mut args = Vec::new();
         for walk in &question.0 {
             args.extend([walk.from.into(), Arg::Int(i64::try_from(walk.distances.len()).unwrap_or(0))]);
@@ -228,14 +213,14 @@ impl Queue {
         Measures::read(self.run(&lua::SKETCH, args).await?)
     }
 
-    pub(super) async fn run(&self, script: &'static Script, args: Vec<Arg>) -> Result<reply::Reply, StoreError> {
+    pub(super) async fn run(&self, script: &'static Script, args: Vec<Arg>) -> Result<reply::Reply, QueueError> {
         let keys = self.keys.get(..script.key_count().unwrap_or(0)).unwrap_or_default();
         let value: Value = self.engine.run(script, keys, args).await?;
         if value == reply::NOT_CONFIGURED {
-            return Err(StoreError::Unavailable(format!("room {} {NOT_CONFIGURED}", self.room)));
+            return Err(QueueError::NotConfigured(self.room.clone()));
         }
         if value == reply::OTHER_EPOCH {
-            return Err(StoreError::Unavailable(format!("room {} {OTHER_EPOCH}", self.room)));
+            return Err(QueueError::OtherEpoch(self.room.clone()));
         }
         Ok(reply::Reply::new(script, value))
     }
@@ -246,25 +231,35 @@ fn millis(duration: Duration) -> Arg {
 }
 
 /// What a new state begins with.
-fn past_args(policy: &Policy, past: Past<'_>) -> [Arg; 7] {
+fn past_args(policy: &Policy, past: Past<'_>) -> [Arg; 8] {
     let settle = match past {
         Past::Blank => Duration::ZERO,
-        Past::Unknown | Past::Seen(_) => policy.settle,
+        Past::Unknown | Past::Kept { .. } | Past::Seen(_) => policy.settle,
     };
     let seen = match past {
         Past::Seen(snapshot) => Some(snapshot),
-        Past::Blank | Past::Unknown => None,
+        Past::Blank | Past::Unknown | Past::Kept { .. } => None,
     };
-    let draw = seen.and_then(|snapshot| snapshot.draw.clone()).unwrap_or_default();
+    let draw = match past {
+        Past::Kept { draw, .. } => draw.clone(),
+        Past::Seen(snapshot) => snapshot.draw.clone().unwrap_or_default(),
+        Past::Blank | Past::Unknown => Draw::default(),
+    };
+    let epoch = match past {
+        Past::Kept { epoch, .. } => epoch,
+        Past::Seen(snapshot) => snapshot.epoch,
+        Past::Blank | Past::Unknown => 1,
+    };
     let fact = |fact: Option<String>| fact.unwrap_or_default().into();
     [
-        seen.map_or(1, |snapshot| snapshot.epoch).into(),
+        epoch.into(),
         millis(settle),
         reply::stored_code(seen.map_or(Mode::Open, |snapshot| snapshot.mode)).into(),
         u32::from(draw.is_done).into(),
         fact(draw.commitment),
         fact(draw.digest),
         fact(draw.public),
+        draw.sealed_since_ms.into(),
     ]
 }
 

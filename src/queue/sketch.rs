@@ -14,8 +14,7 @@ mod plan;
 
 pub use keeper::SketchKeeper;
 
-use super::{Score, reply::Reply};
-use crate::store::StoreError;
+use super::{QueueError, Score, reply::Reply};
 
 /// Answers positions. Immutable: readers share it while the next one is made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -91,7 +90,7 @@ impl RankSketch {
 }
 
 impl Measures {
-    pub(super) fn read(mut reply: Reply) -> Result<Self, StoreError> {
+    pub(super) fn read(mut reply: Reply) -> Result<Self, QueueError> {
         let history = (reply.number()?, reply.number()?);
         let (length, last) = (reply.small()?, reply.numbers()?.first().copied().unwrap_or(0));
         let (scores, ranks) = (reply.numbers()?, reply.numbers()?);

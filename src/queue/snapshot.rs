@@ -1,7 +1,6 @@
 //! What a node knows of a room between two looks at the store.
 
-use super::{Mode, Score, VisitorId, reply::Reply};
-use crate::store::StoreError;
+use super::{Mode, QueueError, Score, VisitorId, lottery::Commitment, reply::Reply};
 
 /// A room at one instant.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,7 +52,7 @@ pub struct Snapshot {
 pub struct Draw {
     /// How many take part.
     pub roster: u64,
-    /// Before anybody came: the SHA-256 of the seed, hex.
+    /// Before anybody came: what binds the operator, see [`Commitment`].
     pub commitment: Option<String>,
     /// When the pre-queue closed: the digest of the roster, hex.
     pub digest: Option<String>,
@@ -63,6 +62,9 @@ pub struct Draw {
     pub is_done: bool,
     /// The arrival up to which they drew.
     pub drawn_to: u64,
+    /// When the history of the store began in which the roster was closed, milliseconds: whoever came in it and stayed is in
+    /// the roster, whoever came before only if they came back in time. 0 before that.
+    pub sealed_since_ms: u64,
 }
 
 impl Snapshot {
@@ -77,7 +79,7 @@ impl Snapshot {
     }
 
     /// Reads the reply to a look that knew who was ended until then.
-    pub(super) fn read(mut reply: Reply, ended_until: u64) -> Result<Self, StoreError> {
+    pub(super) fn read(mut reply: Reply, ended_until: u64) -> Result<Self, QueueError> {
         let mut snapshot = Self {
             now_ms: reply.number()?,
             since_ms: reply.number()?,
@@ -108,11 +110,17 @@ impl Snapshot {
 }
 
 impl Draw {
-    fn read(reply: &mut Reply) -> Result<Option<Self>, StoreError> {
+    /// The beacon whose output is the public value, as it was committed to; `None` where the roster's digest is.
+    pub fn beacon(&self) -> Option<&str> {
+        Commitment::read(self.commitment.as_deref()?)?.beacon
+    }
+
+    fn read(reply: &mut Reply) -> Result<Option<Self>, QueueError> {
         let has_one = reply.number()? == 1;
-        let (roster, is_done, drawn_to) = (reply.number()?, reply.number()? == 1, reply.number()?);
+        let (roster, is_done) = (reply.number()?, reply.number()? == 1);
+        let (drawn_to, sealed_since_ms) = (reply.number()?, reply.number()?);
         let [commitment, digest, public] = reply.facts()?;
-        Ok(has_one.then_some(Self { roster, commitment, digest, public, is_done, drawn_to }))
+        Ok(has_one.then_some(Self { roster, commitment, digest, public, is_done, drawn_to, sealed_since_ms }))
     }
 }
 

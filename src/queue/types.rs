@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr, time::Duration};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
 
-use super::Snapshot;
+use super::{Draw, Snapshot};
 
 /// A visitor: 128 random bits, written as 22 characters of URL-safe base64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -145,6 +145,13 @@ pub enum Past<'a> {
     Blank,
     /// There may have been one, which nobody here remembers.
     Unknown,
+    /// What a node that was stopped had written down.
+    Kept {
+        /// The epoch it was in.
+        epoch: u64,
+        /// Its draw.
+        draw: &'a Draw,
+    },
     /// What this node saw last.
     Seen(&'a Snapshot),
 }

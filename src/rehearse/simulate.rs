@@ -40,7 +40,7 @@ pub use what_if::WhatIf;
 use std::thread;
 
 use super::Progress;
-use crate::{config::ConfigError, store::StoreError};
+use crate::{config::ConfigError, queue::QueueError};
 use sale::Sale;
 
 /// Why a sale could not be simulated.
@@ -51,7 +51,7 @@ pub enum SimulateError {
     Scenario(ConfigError),
     /// A script failed.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] QueueError),
     /// The in-process engine did not answer at once, or a thread died: a defect.
     #[error("the simulation came to a halt: {0}")]
     Halted(&'static str),

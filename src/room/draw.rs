@@ -25,9 +25,17 @@ pub(super) async fn receipt(State(_): Shared, Room(room): Room, visitor: Visitor
         return Err(no_draw());
     }
     let known = identity::identify(&room, &visitor.headers);
-    let receipt = known.queue.and_then(|claims| room.receipt(&claims)).ok_or_else(|| {
+    let receipt = match &known.queue {
+        Some(claims) => room.receipt(claims).await,
+        None => None,
+    };
+    let receipt = receipt.ok_or_else(|| {
         let cure = "Send the queue token, or the cookie that holds it, of somebody who came in the pre-queue.";
-        Problem::new(StatusCode::NOT_FOUND, "there is no receipt for whoever did not come in the pre-queue", cure)
+        Problem::new(
+            StatusCode::NOT_FOUND,
+            "there is no receipt for whoever did not come in the pre-queue, left it or was sent away",
+            cure,
+        )
     })?;
     let file = format!("attachment; filename=\"receipt-{}-{}.json\"", receipt.room, receipt.epoch);
     let text = serde_json::to_string_pretty(&receipt).unwrap_or_default() + "\n";

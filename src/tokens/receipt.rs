@@ -24,7 +24,7 @@ pub struct Receipt {
     pub visitor: String,
     /// When they came, microseconds by the store's clock, as in the roster.
     pub arrival: u64,
-    /// The commitment to the seed, as it was published when they came.
+    /// The commitment to the seed and to the beacon, if any, as it was published when they came.
     pub commitment: String,
     /// Ed25519 over the text of all that, URL-safe base64.
     #[serde(default)]

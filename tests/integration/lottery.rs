@@ -247,6 +247,49 @@ async fn whoever_leaves_the_pre_queue_draws_nothing() {
     assert_eq!(house.figure("line").await, 1);
 }
 
+/// Whoever gave up their chance, or lost it, is told so on every node before the draw already, and has no proof of one.
+#[tokio::test]
+async fn who_left_the_pre_queue_or_was_sent_away_is_told_so_and_may_come_again() {
+    let (engine, keys) = (in_process(), keyring());
+    let houses = [
+        House::on(Arc::clone(&engine), keys.clone(), lottery).await,
+        House::on(Arc::clone(&engine), keys, lottery).await,
+    ];
+    let (mut ann, mut ben) = (houses[0].browser(), houses[0].browser());
+    register(&mut ann).await;
+    register(&mut ben).await;
+    let copy = ann.clone();
+    assert_eq!(ann.call(HttpMethod::POST, "/__room/main/leave").await.status, StatusCode::NO_CONTENT);
+    let whom = serde_json::json!({ "visitor": ben.claims("stanchion_q_main")["sub"] }).to_string();
+    let (status, said) = houses[0].admin(HttpMethod::POST, "/api/rooms/main/revoke", Some(ADMIN_TOKEN), &whom).await;
+    assert_eq!(status, StatusCode::OK, "{said}");
+    for visitor in [&copy, &ben] {
+        for house in &houses {
+            let mut there = Browser { cookies: visitor.cookies.clone(), ..house.browser() };
+            assert!(there.until("expired").await["position"].is_null());
+            let receipt = there.call(HttpMethod::GET, "/__room/main/receipt").await;
+            assert_eq!((receipt.status, receipt.text().contains("left it")), (StatusCode::NOT_FOUND, true));
+            assert!(there.open("/__room/main").await.text().contains("data-state=\"expired\""), "the page says so too");
+        }
+    }
+    // Neither is shut out: they take part anew, under the same name, on every node.
+    for visitor in [copy, ben] {
+        let mut again = visitor;
+        assert_eq!(again.call(HttpMethod::POST, "/__room/main/join").await.json()["state"], "prequeue");
+        for house in &houses {
+            let mut there = Browser { cookies: again.cookies.clone(), ..house.browser() };
+            assert_eq!(there.status().await["state"], "prequeue");
+            let receipt = there.call(HttpMethod::GET, "/__room/main/receipt").await;
+            assert_eq!(
+                (receipt.status, &receipt.json()["arrival"]),
+                (StatusCode::OK, &again.claims("stanchion_q_main")["score"])
+            );
+        }
+    }
+    open_the_sale(&houses[0], &engine).await;
+    assert_eq!(until_drawn(&houses[1]).await["roster"], 2);
+}
+
 #[tokio::test]
 async fn a_room_without_a_lottery_has_nothing_to_publish() {
     let house = House::open(|_| ()).await;

@@ -199,6 +199,7 @@ async fn the_admin_api_reads_without_a_token_and_changes_only_with_it() {
         "pace",
         "rate",
         "room",
+        "warnings",
     ];
     assert_eq!(names, expected);
     assert_eq!((&rooms[0]["capacity"], &rooms[0]["mode"]), (&7.into(), &"open".into()));

@@ -21,9 +21,9 @@ pub struct Published {
     pub opens_at: Option<String>,
     /// When the room closes.
     pub closes_at: Option<String>,
-    /// SHA-256 of the seed, hex: published before anybody comes.
+    /// A nonce, SHA-256 of the seed in hex, and the beacon if there is one: published before anybody comes.
     pub commitment: Option<String>,
-    /// The round of a randomness beacon, named before the draw, whose output is the public value; `None` where the
+    /// The round of a randomness beacon whose output is the public value, as the commitment names it; `None` where the
     /// roster's digest is.
     pub beacon: Option<String>,
     /// How many take part.

@@ -4,7 +4,7 @@ use std::io::{self, BufRead};
 
 use ring::digest;
 
-use super::{Draws, Published, Seed, hex};
+use super::{Commitment, Draws, Published, Seed, hex};
 use crate::queue::{Score, VisitorId};
 
 /// Longest line of a roster that is read: a line of ours has at most 40 bytes.
@@ -26,6 +26,14 @@ pub enum Flaw {
         found: String,
         /// What was published before anybody came.
         committed: String,
+    },
+    /// The beacon was named, exchanged or dropped after the commitment.
+    #[error("the beacon is {}, but {} was committed to", named(published.as_deref()), named(committed.as_deref()))]
+    OtherBeacon {
+        /// As the document says it.
+        published: Option<String>,
+        /// As the commitment does.
+        committed: Option<String>,
     },
     /// Without a beacon nothing but the roster's digest may be the public value.
     #[error("the public value is not the roster's digest, and no beacon was named before the draw")]
@@ -65,6 +73,11 @@ pub enum Flaw {
     Unreadable(#[from] io::Error),
 }
 
+/// What decides, in words.
+fn named(beacon: Option<&str>) -> String {
+    beacon.map_or_else(|| "none (the roster's digest decides)".to_owned(), |beacon| format!("{beacon:?}"))
+}
+
 /// What a visitor drew, who they are, and when they came.
 type Drawn = (Score, VisitorId, Score);
 
@@ -98,7 +111,7 @@ impl Order {
     }
 }
 
-/// Checks commitment, public value and roster, and works out the order. `beacon_value` is what the verifier read from the
+/// Checks commitment, beacon, public value and roster, and works out the order. `beacon_value` is what the verifier read from the
 /// beacon that was named.
 ///
 /// Takes a few seconds and 50 bytes of memory a visitor for a million.
@@ -111,10 +124,13 @@ pub fn verify(draw: &Published, roster: impl BufRead, beacon_value: Option<&str>
     let public = draw.public_value.as_deref().ok_or(Flaw::Unfinished("public_value"))?;
     let seed = draw.seed.as_deref().ok_or(Flaw::Unfinished("seed"))?;
     let seed = Seed::from_hex(seed).ok_or(Flaw::BadSeed)?;
-    let (nonce, _) = committed.split_once(':').unwrap_or_default();
-    let found = seed.commitment(nonce);
+    let (nonce, beacon) = Commitment::read(committed).map(|it| (it.nonce, it.beacon)).unwrap_or_default();
+    let found = seed.commitment(nonce, beacon);
     if found != committed {
         return Err(Flaw::Commitment { found, committed: committed.to_owned() });
+    }
+    if draw.beacon.as_deref() != beacon {
+        return Err(Flaw::OtherBeacon { published: draw.beacon.clone(), committed: beacon.map(str::to_owned) });
     }
     match (&draw.beacon, beacon_value) {
         (None, Some(_)) => return Err(Flaw::NoBeacon),

@@ -31,6 +31,11 @@ pub struct SketchKeeper {
 }
 
 impl SketchKeeper {
+    /// The sketch so far, unless it is of another history or epoch than the room is seen in.
+    pub fn sketch_in(&self, since_ms: u64, epoch: u64) -> Arc<RankSketch> {
+        if self.history == (since_ms, epoch) { self.sketch() } else { Arc::default() }
+    }
+
     /// The sketch so far.
     pub fn sketch(&self) -> Arc<RankSketch> {
         Arc::clone(&self.sketch)

@@ -8,8 +8,8 @@ use super::{SimulateError, crowd::micros};
 use crate::{
     admission::cadence,
     clock::ManualClock,
-    queue::{Arrival, Past, Place, Policy, Queue, RoomName, Snapshot, VisitorId},
-    store::{StoreError, in_process::InProcess},
+    queue::{Arrival, Past, Place, Policy, Queue, QueueError, RoomName, Snapshot, VisitorId},
+    store::in_process::InProcess,
 };
 
 /// The virtual opening: some moment, the same in every run, long after the Unix epoch.
@@ -94,7 +94,7 @@ impl Room {
 }
 
 /// The in-process engine never waits, so its futures are ready when first asked.
-fn at_once<T>(answer: impl Future<Output = Result<T, StoreError>>) -> Result<T, SimulateError> {
+fn at_once<T>(answer: impl Future<Output = Result<T, QueueError>>) -> Result<T, SimulateError> {
     match answer.now_or_never() {
         Some(answer) => answer.map_err(SimulateError::Store),
         None => Err(SimulateError::Halted("the in-process engine kept us waiting")),

@@ -1,6 +1,7 @@
 //! Several nodes, restarts and losses around one draw.
 
 use super::*;
+use crate::support::program::stanchion;
 
 #[tokio::test]
 async fn two_nodes_over_one_redis_agree_on_every_place() {
@@ -109,4 +110,147 @@ async fn what_was_published_stays_when_the_store_falls_back_to_before_it() {
     for (visitor, place) in crowd.iter_mut().zip(&places) {
         assert_eq!(visitor.until_json("/__room/main/status", |it| !it["position"].is_null()).await["position"], *place);
     }
+}
+
+/// What the admin API says is wrong between the gateways.
+async fn warnings(house: &House) -> String {
+    house.figure("warnings").await.to_string()
+}
+
+/// The operator who may name the beacon late chooses who wins.
+#[tokio::test]
+async fn the_beacon_is_sealed_with_the_commitment_and_nodes_configured_otherwise_follow() {
+    let (engine, keys) = (in_process(), keyring());
+    let with_beacon = |beacon: Option<&'static str>| {
+        move |config: &mut RoomConfig| {
+            lottery(config);
+            config.beacon = beacon.map(str::to_owned);
+        }
+    };
+    let first = House::on(engine.clone(), keys.clone(), with_beacon(Some("drand quicknet round 7"))).await;
+    let second = House::on(engine.clone(), keys.clone(), with_beacon(None)).await;
+    let third = House::on(engine.clone(), keys, with_beacon(Some("drand quicknet round 8"))).await;
+    let mut ann = second.browser();
+    register(&mut ann).await;
+    let receipt = ann.call(HttpMethod::GET, "/__room/main/receipt").await.json();
+    let commitment = draw_json(&first).await["commitment"].as_str().unwrap().to_owned();
+    assert!(commitment.ends_with(":drand quicknet round 7"), "{commitment}");
+    assert_eq!(receipt["commitment"], commitment);
+    for house in [&second, &third] {
+        let draw = draw_json(house).await;
+        assert_eq!(
+            (&draw["beacon"], &draw["commitment"]),
+            (&"drand quicknet round 7".into(), &commitment.clone().into())
+        );
+        let said = eventually("a warning", async || Some(warnings(house).await).filter(|it| it != "[]")).await;
+        assert!(said.contains("commitment names beacon \\\"drand quicknet round 7\\\""), "{said}");
+    }
+    assert_eq!(warnings(&first).await, "[]");
+
+    open_the_sale(&first, &engine).await;
+    eventually("the digest", async || draw_json(&second).await["roster_digest"].is_string().then_some(())).await;
+    for house in [&first, &second, &third] {
+        several_looks(house).await;
+    }
+    assert!(draw_json(&second).await["public_value"].is_null(), "no node takes the digest instead");
+    let path = "/api/rooms/main/beacon";
+    let (status, said) = second.admin(HttpMethod::POST, path, Some(ADMIN_TOKEN), "{\"value\":\"c0ffee\"}").await;
+    assert_eq!(status, StatusCode::OK, "{said}");
+    assert_eq!(until_drawn(&third).await["public_value"], "c0ffee");
+}
+
+#[tokio::test]
+async fn gateways_that_do_not_agree_warn_until_they_do() {
+    let (engine, old_key) = (in_process(), SigningKey::random());
+    let keys = |keys: &[&SigningKey]| Keyring::new(keys[0].clone(), keys[1..].iter().copied().cloned().collect());
+    let first = House::on(engine.clone(), keys(&[&old_key]), |_| ()).await;
+    // A rotation on the way is no discord.
+    let rotated = House::on(engine.clone(), keys(&[&SigningKey::random(), &old_key]), |_| ()).await;
+    several_looks(&rotated).await;
+    assert_eq!((warnings(&first).await, warnings(&rotated).await), ("[]".to_owned(), "[]".to_owned()));
+
+    let stranger = House::on(engine.clone(), keyring(), |_| ()).await;
+    let strict = House::on(engine, keys(&[&old_key]), |config| config.policy.capacity = 1).await;
+    let said = eventually("both warnings", async || {
+        Some(warnings(&first).await).filter(|said| said.contains("other keys") && said.contains("other settings"))
+    })
+    .await;
+    assert!(said.contains("Give all gateways the same"), "with the cure: {said}");
+    drop((stranger, strict));
+    eventually("peace", async || (warnings(&first).await == "[]").then_some(())).await;
+}
+
+/// Nobody draws whom the published roster does not name, and nobody loses their place by it.
+#[tokio::test]
+async fn after_a_loss_in_the_pre_queue_who_is_not_back_in_time_is_next_behind_the_drawn() {
+    let redis = RedisServer::start();
+    let engine = redis_engine(&redis).await;
+    let house = House::on(engine.clone(), keyring(), lottery).await;
+    let mut crowd: Vec<Browser> = (0..10).map(|_| house.browser()).collect();
+    for visitor in &mut crowd {
+        register(visitor).await;
+    }
+    let kept = crowd[8].call(HttpMethod::GET, "/__room/main/receipt").await.text().to_owned();
+    let since_ms = house.room.view().snapshot.since_ms;
+    assert_eq!(redis.command("FLUSHALL"), "+OK\r\n");
+    eventually("another history", async || (house.room.view().snapshot.since_ms != since_ms).then_some(())).await;
+    // These poll before it closes; who only asks for the receipt is back, too.
+    for visitor in &mut crowd[..5] {
+        assert_eq!(visitor.status().await["state"], "prequeue");
+    }
+    assert_eq!(crowd[5].call(HttpMethod::GET, "/__room/main/receipt").await.status, StatusCode::OK);
+    let mut new = house.browser();
+    register(&mut new).await;
+    eventually("the roster", async || (draw_json(&house).await["roster"] == 7).then_some(())).await;
+
+    open_the_sale(&house, &engine).await;
+    let draw = until_drawn(&house).await;
+    assert_eq!(draw["roster"], 7);
+    // The last of them comes first.
+    for visitor in crowd[6..].iter_mut().rev() {
+        visitor.until("waiting").await;
+    }
+    let mut late = house.browser();
+    late.open("/shop").await;
+    let place = async |visitor: &mut Browser, position: usize| {
+        visitor.until_json("/__room/main/status", |status| status["position"] == position).await
+    };
+    let mut drawn = Vec::new();
+    for visitor in crowd[..6].iter_mut().chain([&mut new]) {
+        let status = visitor.until_json("/__room/main/status", |status| !status["position"].is_null()).await;
+        assert!(status["message"].is_null(), "{status}");
+        drawn.push(status["position"].as_u64().unwrap());
+    }
+    drawn.sort_unstable();
+    assert_eq!(drawn, (1..=7).collect::<Vec<_>>());
+    for (at, visitor) in crowd[6..].iter_mut().enumerate() {
+        let status = place(visitor, 8 + at).await;
+        assert!(status["message"].as_str().unwrap().contains("lost before the draw"), "{status}");
+        assert!(visitor.open("/__room/main").await.text().contains("directly behind those who did"), "and the page");
+        let receipt = visitor.call(HttpMethod::GET, "/__room/main/receipt").await;
+        assert_eq!(receipt.status, StatusCode::NOT_FOUND, "{}", receipt.text());
+    }
+    place(&mut late, 12).await;
+
+    // All of it can be verified: who drew is in the roster, who did not is not.
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (_, roster) = house.admin(HttpMethod::GET, "/api/rooms/main/roster", Some(ADMIN_TOKEN), "").await;
+    let (draw, roster) = (file("draw.json", &draw.to_string()), file("roster.txt", &roster));
+    let verify = |receipt: &str| {
+        let receipt = file("receipt.json", receipt);
+        let output = stanchion(&["verify-draw", "--draw", &draw, "--roster", &roster, "--receipt", &receipt]);
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    for visitor in crowd[..6].iter_mut().chain([&mut new]) {
+        let position = visitor.status().await["position"].clone();
+        let said = verify(visitor.call(HttpMethod::GET, "/__room/main/receipt").await.text());
+        assert!(said.contains(&format!("Place: {position} of 7")), "{said}");
+    }
+    let said = verify(&kept);
+    assert!(said.contains("the store lost the roster in the pre-queue"), "{said}");
 }

@@ -65,6 +65,35 @@ async fn a_reset_lottery_is_another_draw() {
     assert_eq!(ann.claims("stanchion_q_main")["epoch"], 2);
 }
 
+/// Else it would draw among nobody at once, and whoever comes for it would find it done.
+#[tokio::test]
+async fn a_lottery_that_has_opened_is_reset_only_with_new_times() {
+    let engine = in_process();
+    let house = House::on(Arc::clone(&engine), keyring(), lottery).await;
+    let mut ann = house.browser();
+    register(&mut ann).await;
+    open_the_sale(&house, &engine).await;
+    let draw = until_drawn(&house).await;
+    let (status, said) = post(&house, "reset", "").await;
+    assert_eq!(status, StatusCode::CONFLICT, "{said}");
+    assert!(said.contains("opens_at is in the past") && said.contains("of the next sale"), "with the cure: {said}");
+    several_looks(&house).await;
+    assert_eq!(draw_json(&house).await, draw, "nothing changed");
+    // A restart with the next sale's times, then the reset.
+    configure(&house, &engine, |_| ()).await;
+    eventually("the times", async || (draw_json(&house).await["state"] == "prequeue").then_some(())).await;
+    let (status, said) = post(&house, "reset", "").await;
+    assert_eq!(status, StatusCode::OK, "{said}");
+    let room: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((&room["epoch"], &room["draw"]["epoch"], &room["draw"]["roster"]), (&2.into(), &2.into(), &0.into()));
+    assert_eq!(
+        (&room["mode"], &room["draw"]["seed"]),
+        (&"prequeue".into(), &serde_json::Value::Null),
+        "one epoch's: {said}"
+    );
+    register(&mut ann).await;
+}
+
 #[tokio::test]
 async fn the_beacon_is_named_before_and_taken_once_after_the_pre_queue() {
     let engine = in_process();

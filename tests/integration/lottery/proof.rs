@@ -110,6 +110,7 @@ async fn anybody_can_check_the_draw_and_a_place_in_it() {
         ("seed", "not the one that was committed to"),
         ("commitment", "not the one that was committed to"),
         ("public_value", "no beacon was named before the draw"),
+        ("beacon", "but none (the roster's digest decides) was committed to"),
         ("roster_digest", "the public value is not the roster's digest"),
     ] {
         let copy = change(dir, "draw.json", edit(field, zeros.clone().into()));
@@ -136,4 +137,11 @@ async fn with_a_beacon_its_word_decides_and_is_compared() {
     assert!(verify(dir.path(), &["--beacon-value", "said"]).ok);
     let other = verify(dir.path(), &["--beacon-value", "other"]);
     assert!(!other.ok && other.said.contains("but the beacon said \"other\""), "{}", other.said);
+
+    // An operator who exchanges the beacon, in the commitment too, is given away by every receipt.
+    let copy = change(dir.path(), "draw.json", |text| text.replace("round 7", "round 8"));
+    let receipt = copy.path().join("receipt.json").to_str().unwrap().to_owned();
+    let exchanged = verify(copy.path(), &["--receipt", &receipt]);
+    let why = "the receipt was given when beacon \"drand quicknet round 7\" was to decide, but draw.json says beacon \"drand quicknet round 8\"";
+    assert!(!exchanged.ok && exchanged.said.contains(why), "{}", exchanged.said);
 }

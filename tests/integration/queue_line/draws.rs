@@ -29,6 +29,8 @@ super::on_both_engines!(
     a_loss_in_the_pre_queue_loses_no_place_in_the_draw,
     a_loss_between_the_digest_and_the_draw_keeps_order_and_facts,
     a_loss_after_the_draw_keeps_the_order,
+    a_loss_in_the_pre_queue_is_made_good_until_the_opening_and_then_behind_the_drawn,
+    a_second_loss_after_the_digest_keeps_both_the_drawn_and_the_others,
 );
 
 const OPENS_MS: u64 = START_US / 1_000 + 60_000;
@@ -56,7 +58,7 @@ async fn prequeue(world: World) -> World {
 }
 
 async fn commit(world: &World, epoch: u64) {
-    world.queue.seal(epoch, [Some(&seed().commitment("nonce")), None, None], None).await.unwrap();
+    world.queue.seal(epoch, [Some(&seed().commitment("nonce", None)), None, None], None).await.unwrap();
 }
 
 async fn register(world: &World, who: VisitorId) -> Score {
@@ -300,14 +302,14 @@ async fn nodes_that_interleave_die_and_repeat_draw_the_same(world: World) {
 async fn what_is_published_first_stays(world: World) {
     let world = prequeue(world).await;
     crowd(&world, 0..3).await;
-    let other = Seed::new([8; 32]).commitment("nonce");
+    let other = Seed::new([8; 32]).commitment("nonce", None);
     let told = world.queue.seal(1, [Some(&other), None, None], None).await.unwrap();
-    assert_eq!(told, [Some(seed().commitment("nonce")), None, None]);
+    assert_eq!(told, [Some(seed().commitment("nonce", None)), None, None]);
     until_open(&world).await;
     let digest = close(&world, 10).await;
     for fact in ["another digest", &digest] {
         let told = world.queue.seal(1, [Some(&other), Some(fact), Some("another")], Some(3)).await.unwrap();
-        assert_eq!(told, [Some(seed().commitment("nonce")), Some(digest.clone()), Some(digest.clone())]);
+        assert_eq!(told, [Some(seed().commitment("nonce", None)), Some(digest.clone()), Some(digest.clone())]);
     }
     assert_eq!(facts(&world).await.digest, Some(digest));
 }
@@ -315,7 +317,7 @@ async fn what_is_published_first_stays(world: World) {
 async fn nothing_is_published_before_its_time(world: World) {
     let world = prequeue(world).await;
     crowd(&world, 0..3).await;
-    let nothing = [Some(seed().commitment("nonce")), None, None];
+    let nothing = [Some(seed().commitment("nonce", None)), None, None];
     assert_eq!(world.queue.seal(1, [None, Some("early"), Some("early")], Some(3)).await.unwrap(), nothing);
     until_open(&world).await;
     assert_eq!(
@@ -439,7 +441,7 @@ async fn a_loss_in_the_pre_queue_loses_no_place_in_the_draw(world: World) {
     let mut world = prequeue(world).await;
     let crowd = crowd(&world, 0..12).await;
     lose(&mut world, true).await;
-    assert_eq!(facts(&world).await.commitment, Some(seed().commitment("nonce")));
+    assert_eq!(facts(&world).await.commitment, Some(seed().commitment("nonce", None)));
     assert_eq!(
         world.queue.seen(&crowd[..6]).await.unwrap(),
         crowd[..6].iter().map(|(_, proof)| Place::Registered { arrival: proof.score }).collect::<Vec<_>>()
@@ -501,4 +503,71 @@ async fn a_loss_after_the_draw_keeps_the_order(world: World) {
         world.queue.call(1).await.unwrap();
         assert!(is_inside(world.claim(who).await));
     }
+}
+
+/// Nobody need be seen in the pre-queue, and nobody takes part whom the published roster does not name.
+async fn a_loss_in_the_pre_queue_is_made_good_until_the_opening_and_then_behind_the_drawn(world: World) {
+    let mut world = prequeue(world).await;
+    let crowd = crowd(&world, 0..6).await;
+    lose(&mut world, true).await;
+    // A grace, and more, is over before they come again: the pre-queue is not.
+    let short = Policy { grace: Duration::from_secs(20), ..lottery() };
+    world.queue.configure(&short, Past::Unknown).await.unwrap();
+    world.pass(Duration::from_secs(25)).await;
+    let back = world.queue.seen(&crowd[..3]).await.unwrap();
+    assert_eq!(
+        back,
+        crowd[..3].iter().map(|(_, proof)| Place::Registered { arrival: proof.score }).collect::<Vec<_>>()
+    );
+    until_open(&world).await;
+    let public = close(&world, 5).await;
+    let mut late = vec![world.wait_in_line(visitor(50)).await];
+    // One comes between the digest and the draw, one by a promise, one after the draw; in no order.
+    let behind = |at: usize| Place::Waiting { score: crowd[at].1.score, ahead: None };
+    assert_eq!(world.queue.seen(&crowd[5..]).await.unwrap(), [behind(5)]);
+    draw_all(&world, &public).await;
+    let promise = Proof { issued_at_ms: 0, ..crowd[3].1 };
+    assert_eq!(world.arrive(visitor(3), Some(promise), true).await, behind(3));
+    assert_eq!(world.queue.claim(visitor(4), Some(crowd[4].1)).await.unwrap(), behind(4));
+    late.push(world.wait_in_line(visitor(51)).await);
+    let mut expected = drawn_order(&visitors(0..3), &public);
+    expected.extend(visitors(3..6));
+    expected.extend(visitors(50..52));
+    let everybody: Vec<_> = visitors(0..60);
+    assert_eq!(order(&world, &everybody).await, expected);
+    assert_eq!(world.queue.roster(Score(0), 10).await.unwrap().len(), 3, "as published");
+    // Once a grace has passed since the opening, a place is given up here as anywhere.
+    world.pass(Duration::from_secs(20)).await;
+    world.queue.leave(visitor(5)).await.unwrap();
+    assert_eq!(world.queue.claim(visitor(5), Some(crowd[5].1)).await.unwrap(), Place::None);
+}
+
+async fn a_second_loss_after_the_digest_keeps_both_the_drawn_and_the_others(world: World) {
+    let mut world = prequeue(world).await;
+    let early = crowd(&world, 0..4).await;
+    lose(&mut world, true).await;
+    world.queue.seen(&early[..2]).await.unwrap();
+    let new = crowd(&world, 10..12).await;
+    until_open(&world).await;
+    let public = close(&world, 5).await;
+    let sealed_since_ms = facts(&world).await.sealed_since_ms;
+    assert!(early.iter().all(|(_, proof)| proof.issued_at_ms < sealed_since_ms));
+    assert!(new.iter().all(|(_, proof)| proof.issued_at_ms >= sealed_since_ms));
+    lose(&mut world, true).await;
+    assert_eq!(facts(&world).await.sealed_since_ms, sealed_since_ms, "remembered with the digest");
+    // The roster is gone. These were in it for certain, those cannot prove it.
+    for (who, proof) in &new {
+        assert_eq!(world.arrive(*who, Some(*proof), true).await, Place::Registered { arrival: proof.score });
+    }
+    for (who, proof) in &early {
+        let place = Place::Waiting { score: proof.score, ahead: None };
+        assert_eq!(world.arrive(*who, Some(*proof), true).await, place);
+    }
+    draw_all(&world, &public).await;
+    let lots = seed().with(&public);
+    let drawn: Vec<_> = new.iter().map(|(who, proof)| (*who, Proof { score: lots.of(*who), ..*proof })).collect();
+    world.queue.seen(&drawn).await.unwrap();
+    let mut expected = drawn_order(&visitors(10..12), &public);
+    expected.extend(visitors(0..4));
+    assert_eq!(order(&world, &visitors(0..20)).await, expected);
 }

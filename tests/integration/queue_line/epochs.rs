@@ -61,7 +61,7 @@ async fn a_repeated_reset_changes_nothing(world: World) {
 
 async fn a_reset_makes_room_for_another_draw(world: World) {
     let world = world.configured(lottery()).await;
-    world.queue.seal(1, [Some(&seed().commitment("nonce")), None, None], None).await.unwrap();
+    world.queue.seal(1, [Some(&seed().commitment("nonce", None)), None, None], None).await.unwrap();
     assert!(matches!(world.arrive(visitor(1), None, true).await, Place::Registered { .. }));
     world.queue.reset(1).await.unwrap();
     let draw = world.snapshot().await.draw.unwrap();

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use stanchion::{
-    queue::{Arrival, Past, Place, Policy, Queue, RoomName, Schedule, VisitorId},
+    queue::{Arrival, Past, Place, Policy, Queue, QueueError, RoomName, Schedule, VisitorId},
     store::{SharedEngine, StoreError},
 };
 
@@ -147,7 +147,7 @@ async fn a_dead_master_costs_its_own_rooms_only_and_is_replaced(client: RedisCli
             #[cfg(feature = "fred")]
             RedisClient::Fred => {
                 let answer = other.snapshot(0).await;
-                assert!(answer.as_ref().map_or_else(StoreError::is_transient, |_| true), "{answer:?}");
+                assert!(answer.as_ref().map_or_else(QueueError::is_transient, |_| true), "{answer:?}");
             }
         }
     }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use stanchion::{
-    queue::{Arrival, Mode, Past, Place, Policy, Proof, Queue, Schedule, Score, VisitorId},
-    store::{SharedEngine, StoreError},
+    queue::{Arrival, Mode, Past, Place, Policy, Proof, Queue, QueueError, Schedule, Score, VisitorId},
+    store::SharedEngine,
 };
 
 use crate::support::{
@@ -54,7 +54,7 @@ async fn full_room(client: RedisClient) -> (RedisServer, Queue, Vec<Proof>) {
     (server, queue, proofs)
 }
 
-fn is_out_of_memory(error: &StoreError) -> bool {
+fn is_out_of_memory(error: &QueueError) -> bool {
     error.is_transient() && error.to_string().contains("OOM")
 }
 

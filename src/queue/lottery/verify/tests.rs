@@ -22,7 +22,7 @@ fn drawn(count: u64) -> (Published, String) {
         prequeue_at: None,
         opens_at: None,
         closes_at: None,
-        commitment: Some(seed.commitment("nonce")),
+        commitment: Some(seed.commitment("nonce", None)),
         beacon: None,
         roster: count,
         roster_digest: Some(digest.clone()),
@@ -90,8 +90,27 @@ fn a_visitor_with_two_chances_is_found() {
 fn a_beacons_value_is_compared() {
     let (draw, roster) = drawn(5);
     assert!(flaw(&draw, &roster, Some("said")).contains("no beacon was named"));
-    let beacon = Published { beacon: Some("drand round 5".to_owned()), public_value: Some("said".to_owned()), ..draw };
+    let beacon = Published {
+        beacon: Some("drand round 5".to_owned()),
+        commitment: Some(Seed::new([5; 32]).commitment("nonce", Some("drand round 5"))),
+        public_value: Some("said".to_owned()),
+        ..draw
+    };
     assert!(verify(&beacon, roster.as_bytes(), Some("said")).is_ok());
     assert!(verify(&beacon, roster.as_bytes(), None).is_ok());
     assert!(flaw(&beacon, &roster, Some("other")).contains("but the beacon said \"other\""));
+}
+
+#[test]
+fn a_beacon_that_was_not_committed_to_is_found() {
+    let (draw, roster) = drawn(5);
+    let named = |beacon: Option<&str>, committed: Option<&str>| Published {
+        beacon: beacon.map(str::to_owned),
+        commitment: Some(Seed::new([5; 32]).commitment("nonce", committed)),
+        ..draw.clone()
+    };
+    let late = flaw(&named(Some("drand round 5"), None), &roster, None);
+    assert_eq!(late, "the beacon is \"drand round 5\", but none (the roster's digest decides) was committed to");
+    assert!(flaw(&named(None, Some("drand round 5")), &roster, None).contains("the beacon is none"));
+    assert!(flaw(&named(Some("drand round 6"), Some("drand round 5")), &roster, Some("said")).contains("round 6"));
 }
