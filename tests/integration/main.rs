@@ -18,6 +18,7 @@ mod lottery;
 mod lua_folder;
 mod many_nodes;
 mod pages_assets;
+mod payments_faults;
 mod payments_sandbox;
 mod queue_line;
 mod readme_commands;

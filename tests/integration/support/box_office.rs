@@ -14,7 +14,7 @@ use stanchion::{
     clock::{Clock as _, ManualClock, SharedClock, SystemClock},
     config::Secret,
     listener,
-    pay_sandbox::{PaySandbox, PaySandboxConfig},
+    pay_sandbox::{Behaviour, PaySandbox, PaySandboxConfig},
     shutdown::Shutdown,
     store::{SharedEngine, in_process::InProcess, redis_engine::RedisEngine},
 };
@@ -140,7 +140,7 @@ impl Shop {
     }
 
     /// A box office and the payment sandbox, talking over real sockets.
-    pub async fn with_sandbox(decline_ratio: f64) -> (Self, PaySandbox) {
+    pub async fn with_sandbox(behaviour: Behaviour, adjust: impl FnOnce(&mut BoxOfficeConfig)) -> (Self, PaySandbox) {
         let shutdown = Shutdown::new();
         let any = "127.0.0.1:0".parse().unwrap();
         let (shop_socket, pay_socket) = (listener::bind(any).await.unwrap(), listener::bind(any).await.unwrap());
@@ -148,13 +148,16 @@ impl Shop {
             api_key: "the-key".into(),
             webhook_url: format!("http://{}/webhooks/payments", shop_socket.local_addr().unwrap()),
             webhook_secret: SECRET.into(),
-            latency: Duration::from_millis(50),
-            decline_ratio,
+            behaviour,
             journal: None,
         })
         .unwrap();
         let url = format!("http://{}", pay_socket.local_addr().unwrap());
-        let shop = Self::open(|config| config.provider.url = url).await;
+        let shop = Self::open(|config| {
+            config.provider.url = url;
+            adjust(config);
+        })
+        .await;
         sandbox.start(&shop.shutdown);
         shutdown.spawn(listener::serve(pay_socket, sandbox.router(), shop.shutdown.clone()));
         shutdown.spawn(listener::serve(shop_socket, shop.router.clone(), shop.shutdown.clone()));
