@@ -15,11 +15,14 @@ use super::{
     config::ProviderConfig,
     ids::OrderId,
     ledger::{Notice, Outcome, Task},
+    pacer::Pacer,
 };
-use crate::config::Secret;
+use crate::{config::Secret, store::SharedEngine};
 
 /// Most bytes of an answer that are read.
 const ANSWER_LIMIT: usize = 256 * 1024;
+/// A provider that has too many calls and does not say for how long.
+const USUAL_PAUSE: Duration = Duration::from_secs(1);
 
 /// Why the provider did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -82,18 +85,20 @@ struct Refund {
     status: String,
 }
 
-/// A client of one provider. Every call has a deadline.
+/// A client of one provider. Every call has a deadline. Whoever calls waits for [`Self::pacer`] first.
 #[derive(Debug)]
 pub struct Provider {
     client: Client<HttpConnector, Full<Bytes>>,
     base: Uri,
     api_key: Secret,
     timeout: Duration,
+    /// Whose turn it is.
+    pub pacer: Pacer,
 }
 
 impl Provider {
     /// A client; nothing is connected yet. `None` when the address is not `http://HOST:PORT`.
-    pub fn new(config: &ProviderConfig) -> Option<Self> {
+    pub fn new(config: &ProviderConfig, engine: SharedEngine) -> Option<Self> {
         let mut connector = HttpConnector::new();
         connector.set_connect_timeout(Some(config.timeout));
         connector.set_nodelay(true);
@@ -102,7 +107,9 @@ impl Provider {
             // Shorter than servers keep idle connections, so that we do not write into one that is being closed.
             .pool_idle_timeout(Duration::from_secs(4))
             .build(connector);
-        Some(Self { client, base: config.base()?, api_key: config.api_key.clone(), timeout: config.timeout })
+        let base = config.base()?;
+        let pacer = Pacer::new(engine, base.authority()?.as_str(), config.most_per_second);
+        Some(Self { client, base, api_key: config.api_key.clone(), timeout: config.timeout, pacer })
     }
 
     /// Charges an order. The same task may be sent any number of times: its subject is the idempotency key.
@@ -159,7 +166,11 @@ impl Provider {
         let response = self.client.request(request).await.map_err(unclear)?;
         let status = response.status();
         if !status.is_success() {
-            return Err(failure(status, response.headers()));
+            let failure = failure(status, response.headers());
+            if let (StatusCode::TOO_MANY_REQUESTS, ProviderError::Unclear { retry_after, .. }) = (status, &failure) {
+                self.pacer.pause(retry_after.unwrap_or(USUAL_PAUSE));
+            }
+            return Err(failure);
         }
         let body = Limited::new(response.into_body(), ANSWER_LIMIT).collect().await.map_err(unclear)?.to_bytes();
         serde_json::from_slice(&body).map_err(|error| unclear(format!("unreadable answer: {error}")))

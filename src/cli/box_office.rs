@@ -1,6 +1,6 @@
 //! `stanchion box-office`: the reference ticket backend alone.
 
-use std::{net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 
@@ -48,9 +48,20 @@ pub struct Args {
     /// Key for the provider's API.
     #[arg(long, env = "STANCHION_PROVIDER_KEY", hide_env_values = true, value_name = "KEY")]
     provider_key: String,
-    /// Secrets that sign the provider's webhooks, the newest first.
+    /// Secrets that sign the provider's webhooks, the newest first: several while they are rotated, with a comma between or
+    /// the option given again.
     #[arg(long, env = "STANCHION_WEBHOOK_SECRET", hide_env_values = true, value_delimiter = ',', required = true)]
     webhook_secret: Vec<String>,
+    /// Most calls to the provider a second, of all box offices on one Redis together; more of them queue. [default: no
+    /// limit]
+    #[arg(long, value_name = "NUMBER")]
+    provider_tps: Option<f64>,
+    /// Ask the provider about an order of which nothing was heard for this long.
+    #[arg(long, default_value = "10s", value_parser = humantime::parse_duration, value_name = "DURATION")]
+    poll_after: Duration,
+    /// Give an unpaid order up after this long, once the provider confirms that nothing was paid.
+    #[arg(long, default_value = "15m", value_parser = humantime::parse_duration, value_name = "DURATION")]
+    payment_ttl: Duration,
 }
 
 pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -65,7 +76,10 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
         database: args.database.unwrap_or_else(|| sale::sqlite_url(&args.data)),
         provider: ProviderConfig {
             webhook_secrets: args.webhook_secret.into_iter().map(Into::into).collect(),
-            ..sale::provider(args.provider, &args.provider_key)
+            most_per_second: args.provider_tps,
+            poll_after: args.poll_after,
+            payment_ttl: args.payment_ttl,
+            ..ProviderConfig::new(args.provider, args.provider_key.into())
         },
     };
     let office = BoxOffice::open(config, engine, clock).await?;

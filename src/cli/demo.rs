@@ -189,7 +189,7 @@ fn box_office(args: &Args, data: &DataDir, provider: SocketAddr) -> anyhow::Resu
         database: args.database.clone().unwrap_or_else(|| sale::sqlite_url(data.path())),
         provider: ProviderConfig {
             webhook_secrets: vec![secret.as_str().into()],
-            ..sale::provider(format!("http://{provider}"), &secret)
+            ..ProviderConfig::new(format!("http://{provider}"), secret.as_str().into())
         },
     })
 }

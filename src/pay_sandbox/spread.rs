@@ -28,7 +28,7 @@ impl Spread {
 
     /// The duration at `place`, from 0 up to 1, between the ends.
     pub(super) fn at(self, place: f64) -> Duration {
-        self.least + (self.most - self.least).mul_f64(place.clamp(0.0, 1.0))
+        self.least + self.most.saturating_sub(self.least).mul_f64(place.clamp(0.0, 1.0))
     }
 }
 

@@ -1,6 +1,6 @@
 //! A box office of the test's own.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -39,6 +39,10 @@ impl Where {
             Self::Redis(server) => Arc::new(RedisEngine::connect(&server.url()).await.unwrap()),
         }
     }
+}
+
+pub fn system_clock() -> SharedClock {
+    Arc::new(SystemClock)
 }
 
 /// What a gateway in front adds to every request.
@@ -99,6 +103,16 @@ impl Shop {
     }
 
     async fn open_at(place: &Where, clock: SharedClock, adjust: impl FnOnce(&mut BoxOfficeConfig)) -> Self {
+        let engine = place.engine(&clock).await;
+        Self::open_with(engine, clock, adjust).await
+    }
+
+    /// On an engine that other box offices may share.
+    pub async fn open_on(engine: SharedEngine, adjust: impl FnOnce(&mut BoxOfficeConfig)) -> Self {
+        Self::open_with(engine, system_clock(), adjust).await
+    }
+
+    async fn open_with(engine: SharedEngine, clock: SharedClock, adjust: impl FnOnce(&mut BoxOfficeConfig)) -> Self {
         let dir = Arc::new(tempfile::tempdir().unwrap());
         let provider = FakeProvider::start(&Shutdown::new()).await;
         let mut config = BoxOfficeConfig {
@@ -114,14 +128,12 @@ impl Shop {
             hold_ttl: Duration::from_mins(10),
             database: dir.path().join("ledger.db").display().to_string(),
             provider: ProviderConfig {
-                url: provider.url.clone(),
-                api_key: Secret::from("the-key"),
                 webhook_secrets: vec![Secret::from(SECRET)],
                 timeout: Duration::from_millis(500),
+                ..ProviderConfig::new(provider.url.clone(), Secret::from("the-key"))
             },
         };
         adjust(&mut config);
-        let engine = place.engine(&clock).await;
         Self::with(config, engine, clock, provider, dir).await
     }
 
@@ -166,9 +178,21 @@ impl Shop {
 
     /// Another box office on the same ledger and provider, with an inventory of its own.
     pub async fn twin(&self) -> Self {
-        let engine = Where::InProcess.engine(&self.clock).await;
+        self.node_on(Where::InProcess.engine(&self.clock).await).await
+    }
+
+    /// Another box office on the same ledger and provider, with the inventory there.
+    pub async fn node_on(&self, engine: SharedEngine) -> Self {
         Self::with(self.config.clone(), engine, Arc::clone(&self.clock), self.provider.clone(), Arc::clone(&self.dir))
             .await
+    }
+
+    /// Serves what buyers and the provider reach on a free port.
+    pub async fn listen(&self) -> SocketAddr {
+        let socket = listener::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let address = socket.local_addr().unwrap();
+        self.shutdown.spawn(listener::serve(socket, self.router.clone(), self.shutdown.clone()));
+        address
     }
 
     pub fn database(&self) -> PathBuf {
@@ -285,7 +309,11 @@ pub fn event(id: &str, kind: &str, order: &str, charge: &str) -> Value {
 }
 
 pub fn sign(time: u64, body: &str) -> String {
-    let key = hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes());
+    sign_with(SECRET, time, body)
+}
+
+pub fn sign_with(secret: &str, time: u64, body: &str) -> String {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     let tag = hmac::sign(&key, format!("{time}.{body}").as_bytes());
     tag.as_ref().iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
 }
