@@ -20,6 +20,7 @@ mod many_nodes;
 mod pages_assets;
 mod payments_faults;
 mod payments_sandbox;
+mod payments_webhooks;
 mod queue_line;
 mod readme_commands;
 mod rehearse_play;
