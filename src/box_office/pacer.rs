@@ -23,7 +23,7 @@ static PACE: Script =
 /// Turns taken together last no longer than this: so much is lost of them when there is less to do than was thought.
 const BATCH: Duration = Duration::from_millis(250);
 /// A provider may ask for more, and is asked again then.
-const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+pub const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// Hands out turns. `None` per second: without limit, but for the provider's own "not now".
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use super::{
     config::ProviderConfig,
     ids::OrderId,
     ledger::{Notice, Outcome, Task},
-    pacer::Pacer,
+    pacer::{LONGEST_PAUSE, Pacer},
 };
 use crate::{config::Secret, store::SharedEngine};
 
@@ -35,6 +35,9 @@ pub enum ProviderError {
         /// How long it asks us to wait.
         retry_after: Option<Duration>,
     },
+    /// It did nothing, because there are too many calls; all wait for as long as this.
+    #[error("the provider has too many calls")]
+    Busy(Duration),
     /// It will not do it, now or later.
     #[error("the provider refuses: {0}")]
     Refused(StatusCode),
@@ -167,8 +170,8 @@ impl Provider {
         let status = response.status();
         if !status.is_success() {
             let failure = failure(status, response.headers());
-            if let (StatusCode::TOO_MANY_REQUESTS, ProviderError::Unclear { retry_after, .. }) = (status, &failure) {
-                self.pacer.pause(retry_after.unwrap_or(USUAL_PAUSE));
+            if let ProviderError::Busy(pause) = failure {
+                self.pacer.pause(pause);
             }
             return Err(failure);
         }
@@ -177,14 +180,15 @@ impl Provider {
     }
 }
 
-/// 408, 409 and 429 mean "not now"; any other 4xx means "never".
+/// 408, 409 and 429 mean "not now"; any other 4xx means "never". Of `Retry-After` only seconds are understood, not a date.
 fn failure(status: StatusCode, headers: &http::HeaderMap) -> ProviderError {
-    let not_now = matches!(status.as_u16(), 408 | 409 | 429);
-    if status.is_client_error() && !not_now {
-        return ProviderError::Refused(status);
-    }
     let seconds = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
     // Whatever it asks for, we look again within five minutes.
     let retry_after = seconds.map(|seconds: u64| Duration::from_secs(seconds.min(300)));
-    ProviderError::Unclear { reason: format!("status {status}"), retry_after }
+    match status.as_u16() {
+        429 => ProviderError::Busy(retry_after.unwrap_or(USUAL_PAUSE).min(LONGEST_PAUSE)),
+        408 | 409 => ProviderError::Unclear { reason: format!("status {status}"), retry_after },
+        _ if status.is_client_error() => ProviderError::Refused(status),
+        _ => ProviderError::Unclear { reason: format!("status {status}"), retry_after },
+    }
 }

@@ -85,16 +85,20 @@ async fn attempt(office: &Office, task: &Task) -> Result<(), LedgerError> {
     };
     let Err(error) = tried else { return Ok(()) };
     let reason = error.to_string();
-    let end = match &error {
-        ProviderError::Refused(_) => Some(OrderStatus::Refused),
-        ProviderError::Unclear { .. } if task.attempts < office.config.provider.charge_attempts => None,
-        ProviderError::Unclear { .. } => match task.kind {
-            TaskKind::Refund => None,
-            TaskKind::Charge => match last_question(office, task).await? {
-                Made::No => Some(OrderStatus::Expired),
-                Made::Unknown => None,
-                Made::Yes => return Ok(()),
-            },
+    let end = match (&error, task.kind) {
+        // It stands in the queue, however often it is sent back there.
+        (ProviderError::Busy(_), _) | (ProviderError::Unclear { .. }, TaskKind::Refund) => None,
+        (ProviderError::Refused(_), TaskKind::Refund) => Some(OrderStatus::Refused),
+        // Nothing was asked for before, so nothing can have been done.
+        (ProviderError::Refused(_), TaskKind::Charge) if task.attempts <= 1 => Some(OrderStatus::Refused),
+        (ProviderError::Unclear { .. }, TaskKind::Charge) if task.attempts < office.config.provider.charge_attempts => {
+            None
+        }
+        (_, TaskKind::Charge) => match last_question(office, task).await? {
+            Made::No if matches!(error, ProviderError::Refused(_)) => Some(OrderStatus::Refused),
+            Made::No => Some(OrderStatus::Expired),
+            Made::Unknown => None,
+            Made::Yes => return Ok(()),
         },
     };
     if let Some(end) = end {
@@ -104,8 +108,11 @@ async fn attempt(office: &Office, task: &Task) -> Result<(), LedgerError> {
         return Ok(());
     }
     tracing::debug!(kind = ?task.kind, attempts = task.attempts, reason, "payment task put off");
-    let asked = if let ProviderError::Unclear { retry_after, .. } = error { retry_after } else { None };
-    let wait = backoff(task.attempts).max(asked.unwrap_or_default());
+    let wait = match error {
+        ProviderError::Busy(pause) => pause,
+        ProviderError::Unclear { retry_after, .. } => backoff(task.attempts).max(retry_after.unwrap_or_default()),
+        ProviderError::Refused(_) => backoff(task.attempts),
+    };
     office.ledger.task_again(task, office.clock.unix_millis().saturating_add(millis(wait)), reason).await
 }
 

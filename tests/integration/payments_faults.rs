@@ -1,15 +1,31 @@
 //! The box office against the payment sandbox at its worst: afterwards both have the same books.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
-use stanchion::pay_sandbox::{Behaviour, PaySandbox, Spread};
+use stanchion::{
+    box_office::BoxOfficeConfig,
+    clock::{SharedClock, SystemClock},
+    pay_sandbox::{Behaviour, PaySandbox, Spread},
+};
 
 use crate::support::{
-    box_office::{Shop, Where, ask, eventually, system_clock},
+    box_office::{Place, Shop, ask, eventually, on_both_databases},
     fake_provider::Behaviour as Manners,
-    redis_server::RedisServer,
 };
+
+on_both_databases! {
+    the_sandbox_and_the_ledger_agree_on_the_money
+    a_charge_that_stalls_is_pending_until_it_is_settled_under_the_same_key
+    every_fault_at_once_leaves_the_same_books_on_both_sides
+    a_poisoned_task_is_parked_and_a_hundred_good_ones_are_not_held_up
+    a_charge_that_was_made_is_not_given_up_however_often_its_call_failed
+    a_refusal_after_an_unclear_call_does_not_forget_the_money
+    a_task_whose_worker_died_is_done_by_another
+}
 
 fn quick() -> Behaviour {
     Behaviour { latency: Spread::of(Duration::from_millis(50)), ..Behaviour::default() }
@@ -32,9 +48,8 @@ async fn behave(sandbox: &PaySandbox, behaviour: &Behaviour) {
 }
 
 /// G9, with a provider that was not written for this test: its books and ours agree.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_sandbox_and_the_ledger_agree_on_the_money() {
-    let (shop, sandbox) = Shop::with_sandbox(Behaviour { decline_ratio: 0.3, ..quick() }, |_| {}).await;
+async fn the_sandbox_and_the_ledger_agree_on_the_money(place: Place) {
+    let (shop, sandbox) = Shop::with_sandbox(&place, Behaviour { decline_ratio: 0.3, ..quick() }, |_| {}).await;
     for number in 1..=40 {
         let hold = shop.held(json!({ "seats": [format!("A{number}")] })).await;
         shop.order(&format!("key-{number}"), &hold).await.expect(202);
@@ -55,10 +70,9 @@ async fn the_sandbox_and_the_ledger_agree_on_the_money() {
 }
 
 /// D14, with a provider that was not written for this test: it charges, and neither answers nor says anything later.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_charge_that_stalls_is_pending_until_it_is_settled_under_the_same_key() {
+async fn a_charge_that_stalls_is_pending_until_it_is_settled_under_the_same_key(place: Place) {
     let stalling = Behaviour { stall_ratio: 1.0, lose_ratio: 1.0, ..quick() };
-    let (shop, sandbox) = Shop::with_sandbox(stalling, |config| {
+    let (shop, sandbox) = Shop::with_sandbox(&place, stalling, |config| {
         config.provider.timeout = Duration::from_millis(200);
         config.provider.poll_after = Duration::from_millis(300);
     })
@@ -87,8 +101,7 @@ async fn a_charge_that_stalls_is_pending_until_it_is_settled_under_the_same_key(
 }
 
 /// G8, G9: everything goes wrong at once, and every order still ends, with one charge each.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_fault_at_once_leaves_the_same_books_on_both_sides() {
+async fn every_fault_at_once_leaves_the_same_books_on_both_sides(place: Place) {
     let dreadful = Behaviour {
         seed: 4,
         latency: "0ms..300ms".parse().unwrap(),
@@ -105,7 +118,7 @@ async fn every_fault_at_once_leaves_the_same_books_on_both_sides() {
         duplicate_ratio: 0.3,
         forge_ratio: 0.3,
     };
-    let (shop, sandbox) = Shop::with_sandbox(dreadful, |config| {
+    let (shop, sandbox) = Shop::with_sandbox(&place, dreadful, |config| {
         config.event.seats = 200;
         config.event.general_admission = 0;
         config.provider.timeout = Duration::from_millis(300);
@@ -164,9 +177,11 @@ async fn every_fault_at_once_leaves_the_same_books_on_both_sides() {
 /// Two box offices on one store share the provider's limit; calls beyond it queue and none fails.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_beyond_the_limit_queue_whichever_node_makes_them() {
-    for place in [Where::InProcess, Where::Redis(RedisServer::start())] {
-        let engine = place.engine(&system_clock()).await;
-        let shop = Shop::open_on(engine.clone(), |config| config.provider.most_per_second = Some(10.0)).await;
+    for place in [Place::embedded(), Place::on_redis()] {
+        let clock: SharedClock = Arc::new(SystemClock);
+        let engine = place.engine(&clock).await;
+        let limit = |config: &mut BoxOfficeConfig| config.provider.most_per_second = Some(10.0);
+        let shop = Shop::open_on(&place, engine.clone(), clock, limit).await;
         let node = shop.node_on(engine).await;
         let start = Instant::now();
         for number in 1..=20 {
@@ -183,7 +198,7 @@ async fn calls_beyond_the_limit_queue_whichever_node_makes_them() {
 
 #[tokio::test]
 async fn too_many_requests_hold_up_every_call_for_as_long_as_the_provider_says() {
-    let shop = Shop::open(|_| {}).await;
+    let shop = Shop::open(&Place::embedded(), |_| {}).await;
     shop.provider.behave(Manners::Busy(2));
     let hold = shop.held(json!({"seats": ["A1"]})).await;
     let start = Instant::now();
@@ -200,9 +215,8 @@ async fn too_many_requests_hold_up_every_call_for_as_long_as_the_provider_says()
 }
 
 /// D17: parked after so many tries, its seats given back, while a hundred others go through.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_poisoned_task_is_parked_and_a_hundred_good_ones_are_not_held_up() {
-    let shop = Shop::open(|config| {
+async fn a_poisoned_task_is_parked_and_a_hundred_good_ones_are_not_held_up(place: Place) {
+    let shop = Shop::open(&place, |config| {
         config.event.seats = 101;
         config.event.general_admission = 0;
         config.provider.charge_attempts = 3;
@@ -228,9 +242,8 @@ async fn a_poisoned_task_is_parked_and_a_hundred_good_ones_are_not_held_up() {
 }
 
 /// D17: what is given up is not forgotten when the provider took money for it after all.
-#[tokio::test]
-async fn a_charge_that_was_made_is_not_given_up_however_often_its_call_failed() {
-    let shop = Shop::open(|config| {
+async fn a_charge_that_was_made_is_not_given_up_however_often_its_call_failed(place: Place) {
+    let shop = Shop::open(&place, |config| {
         config.provider.charge_attempts = 2;
         config.provider.poll_after = Duration::from_millis(300);
     })
@@ -245,4 +258,55 @@ async fn a_charge_that_was_made_is_not_given_up_however_often_its_call_failed() 
     shop.provider.decide(&order, "captured");
     shop.becomes(&order, "confirmed").await;
     assert_eq!(shop.provider.requests(), 2);
+}
+
+/// D14: the first call charged and broke off, the second is refused (a key that was withdrawn meanwhile, say).
+async fn a_refusal_after_an_unclear_call_does_not_forget_the_money(place: Place) {
+    let soon = |config: &mut BoxOfficeConfig| config.provider.poll_after = Duration::from_millis(300);
+    let shop = Shop::open(&place, soon).await;
+    shop.provider.behave(Manners::TakeAndFail);
+    let (order, _) = shop.ordered(json!({"seats": ["A1"]})).await;
+    shop.provider.behave(Manners::Fail(401));
+    eventually("it is refused", || async { (shop.provider.requests() >= 2).then_some(()) }).await;
+    eventually("it is asked for", || async { (shop.provider.questions() > 0).then_some(()) }).await;
+    assert_eq!(shop.status_of(&order).await, "pending");
+    shop.provider.decide(&order, "captured");
+    shop.becomes(&order, "confirmed").await;
+    assert_eq!(shop.audit_when("the seat is sold", |audit| audit.sold == 1).await.captures, 1);
+}
+
+/// D17: a process dies in the middle of a call; when its lease is over, another makes the call again, under the same key.
+async fn a_task_whose_worker_died_is_done_by_another(place: Place) {
+    // So long that the call is still under way when the process dies.
+    let patient = |config: &mut BoxOfficeConfig| config.provider.timeout = Duration::from_mins(1);
+    let (shop, clock) = Shop::open_by_hand_with(&place, patient).await;
+    let shop = Arc::new(shop);
+    shop.shutdown.stop();
+    assert!(shop.shutdown.drain(Duration::from_secs(10)).await);
+    shop.provider.behave(Manners::TakeAndStall);
+    let doomed = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let seen = Arc::clone(&shop);
+    let work = doomed.spawn(async move {
+        let node = seen.twin().await;
+        let hold = node.held(json!({"seats": ["A1"]})).await;
+        let order = node.order("key", &hold).await.expect(202).field("order");
+        (node, order)
+    });
+    let (node, order) = work.await.unwrap();
+    eventually("the call is under way", || async { (shop.provider.requests() == 1).then_some(()) }).await;
+    doomed.shutdown_background();
+    shop.provider.behave(Manners::Take);
+
+    let heir = shop.twin().await;
+    // Not while the lease lasts.
+    clock.advance(Duration::from_secs(100));
+    eventually("the heir looks after the order", || async { (shop.provider.questions() > 0).then_some(()) }).await;
+    assert_eq!(shop.provider.requests(), 1);
+    clock.advance(Duration::from_secs(30));
+    eventually("the call is made again", || async { (shop.provider.requests() == 2).then_some(()) }).await;
+    shop.provider.decide(&order, "captured");
+    clock.advance(Duration::from_secs(30));
+    heir.becomes(&order, "confirmed").await;
+    assert_eq!(shop.provider.charges().len(), 1);
+    drop(node);
 }

@@ -10,7 +10,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::support::box_office::{SECRET, Shop, event, sign, sign_with};
+use crate::support::box_office::{Place, SECRET, Shop, event, sign, sign_with};
 
 const NEWER: &str = "the secret that comes next";
 
@@ -20,7 +20,7 @@ async fn secrets_are_rotated_without_losing_a_webhook() {
     let both = |config: &mut stanchion::box_office::BoxOfficeConfig| {
         config.provider.webhook_secrets = vec![Secret::from(NEWER), Secret::from(SECRET)];
     };
-    let shop = Shop::open(both).await;
+    let shop = Shop::open(&Place::embedded(), both).await;
     let now = shop.clock.unix_seconds();
     for (seat, secret) in [("A1", SECRET), ("A2", NEWER)] {
         let (order, charge) = shop.ordered(json!({ "seats": [seat] })).await;
@@ -29,7 +29,8 @@ async fn secrets_are_rotated_without_losing_a_webhook() {
         shop.becomes(&order, "confirmed").await;
     }
 
-    let shop = Shop::open(|config| config.provider.webhook_secrets = vec![Secret::from(NEWER)]).await;
+    let shop =
+        Shop::open(&Place::embedded(), |config| config.provider.webhook_secrets = vec![Secret::from(NEWER)]).await;
     let (order, charge) = shop.ordered(json!({"seats": ["A1"]})).await;
     let body = event("evt_1", "charge.captured", &order, &charge).to_string();
     shop.signed(&format!("t={now},v1={}", sign(now, &body)), &body).await.expect(401);
@@ -41,7 +42,7 @@ async fn secrets_are_rotated_without_losing_a_webhook() {
 /// D08: the signature is over the bytes as they were sent, whatever the framing.
 #[tokio::test]
 async fn a_chunked_webhook_is_believed_byte_for_byte() {
-    let shop = Shop::open(|_| {}).await;
+    let shop = Shop::open(&Place::embedded(), |_| {}).await;
     let (order, charge) = shop.ordered(json!({"seats": ["A1"]})).await;
     let address = shop.listen().await;
     // No serialiser would write it so: odd spaces, an escape, a field of no use, a letter of two bytes cut in the middle.
@@ -74,7 +75,7 @@ async fn a_chunked_webhook_is_believed_byte_for_byte() {
 /// D09, at the edges of the window and beyond.
 #[tokio::test]
 async fn a_webhook_is_fresh_for_five_minutes_either_way() {
-    let (shop, clock) = Shop::open_by_hand().await;
+    let (shop, clock) = Shop::open_by_hand(&Place::embedded()).await;
     let (order, charge) = shop.ordered(json!({"seats": ["A1"]})).await;
     let signed_at = shop.clock.unix_seconds();
     let body = event("evt_1", "charge.captured", &order, &charge).to_string();
@@ -94,7 +95,7 @@ async fn a_webhook_is_fresh_for_five_minutes_either_way() {
 /// D08: one signature header or none is believed; two leave open which one counts.
 #[tokio::test]
 async fn a_webhook_has_one_signature_header_and_a_body_of_bounded_size() {
-    let shop = Shop::open(|_| {}).await;
+    let shop = Shop::open(&Place::embedded(), |_| {}).await;
     let (order, charge) = shop.ordered(json!({"seats": ["A1"]})).await;
     let now = shop.clock.unix_seconds();
     let body = event("evt_1", "charge.captured", &order, &charge).to_string();
@@ -113,7 +114,7 @@ async fn a_webhook_has_one_signature_header_and_a_body_of_bounded_size() {
 /// D07: the news of an order whose commit is a second away is not lost, and what is no order of ours never gets success.
 #[tokio::test]
 async fn a_webhook_ahead_of_its_order_is_told_to_come_back() {
-    let shop = Shop::open(|_| {}).await;
+    let shop = Shop::open(&Place::embedded(), |_| {}).await;
     for kind in ["charge.captured", "charge.declined", "refund.succeeded"] {
         let early = event("evt_early", kind, &format!("o_{}", "7".repeat(32)), "ch_1");
         for _ in 0..2 {
