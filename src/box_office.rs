@@ -8,7 +8,7 @@
 //! | [`inventory`] | who holds and who bought what: in the store, fast, rebuilt from the ledger at any time |
 //! | [`ledger`] | orders, payments and sold seats in SQL: the source of truth; all SQL is there |
 //! | [`office`], [`orders`], [`window`] | the two together: hold, order, show |
-//! | [`provider`], [`worker`], [`webhooks`], [`reconcile`] | money: ask for it, hear of it, ask again |
+//! | [`provider`], [`pacer`], [`worker`], [`webhooks`], [`reconcile`] | money: ask for it, in turn; hear of it; ask again |
 //! | [`http`], [`pages`], [`views`] | how all of it looks from outside |
 //! | [`audit`] | whether it kept its word |
 //!
@@ -27,6 +27,7 @@ pub(crate) mod inventory;
 mod ledger;
 mod office;
 mod orders;
+mod pacer;
 pub mod pages;
 mod provider;
 mod reconcile;
@@ -96,7 +97,7 @@ impl BoxOffice {
     /// Opens the ledger, and rebuilds the inventory in `engine` from it. Nothing is sold before that is done.
     pub async fn open(config: BoxOfficeConfig, engine: SharedEngine, clock: SharedClock) -> Result<Self, OpenError> {
         config.validate()?;
-        let provider = Provider::new(&config.provider)
+        let provider = Provider::new(&config.provider, Arc::clone(&engine))
             .ok_or_else(|| ConfigError::only("provider.url: use http://HOST:PORT without a path"))?;
         let ledger = Ledger::open(&config.database, config.database_connections).await?;
         ledger.put_event(&config.event).await?;

@@ -10,6 +10,11 @@
 //! | `GET /charges/{charge}`, `GET /charges?order=…` | the charge, `{"charges":[…]}` |
 //! | `POST /refunds` | 202, the refund; idempotent likewise, never above what was captured |
 //! | `GET /summary` | counts and sums; the only call that needs no API key, since it names nobody |
+//! | `GET /records` | the same, for every order too, and how often it misbehaved since its start |
+//! | `GET /behaviour`, `PUT /behaviour` | its [`Behaviour`] as JSON; `PUT` replaces it as a whole, until the next start |
+//!
+//! It can be told to misbehave: to fail, refuse, stall and hang up, and to send webhooks twice, late, out of order, never, or
+//! with forged ones among them. What befalls whom follows from a seed.
 //!
 //! It shares no code with the box office, the signature included, so that each keeps the other honest.
 
@@ -17,20 +22,32 @@ mod api;
 mod behaviour;
 mod book;
 mod clerk;
+mod faults;
+mod forge;
 mod journal;
 mod outbox;
 mod problem;
 mod records;
 mod settle;
 mod signature;
+mod spread;
+mod tally;
 mod webhooks;
 
-use std::{io, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io,
+    path::PathBuf,
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
+};
 
 use http::Uri;
 use tokio::sync::Notify;
 
-use self::{behaviour::Behaviour, book::Book, clerk::Clerk, journal::Journal, signature::Signer};
+pub use self::{
+    behaviour::{Behaviour, BehaviourError},
+    spread::{Spread, SpreadError},
+};
+use self::{book::Book, clerk::Clerk, faults::Memory, journal::Journal, signature::Signer, tally::Tally};
 use crate::{
     clock::{SharedClock, SystemClock},
     config::Secret,
@@ -46,11 +63,8 @@ pub struct PaySandboxConfig {
     pub webhook_url: String,
     /// What webhooks are signed with.
     pub webhook_secret: Secret,
-    /// Time between a charge's `POST` and its capture or decline.
-    pub latency: Duration,
-    /// The share of orders whose charges are declined, 0 to 1. Which ones follows from the order's id, so a run can be
-    /// repeated.
-    pub decline_ratio: f64,
+    /// How it treats its callers, until they are told otherwise by `PUT /behaviour`.
+    pub behaviour: Behaviour,
     /// The file that outlives the process; `None` keeps everything in memory.
     pub journal: Option<PathBuf>,
 }
@@ -64,9 +78,9 @@ pub enum OpenError {
     /// The webhook URL is not absolute, or not plain HTTP.
     #[error("the webhook URL must look like http://127.0.0.1:8081/webhooks/payments (plain http only)")]
     WebhookUrl,
-    /// The ratio is outside 0 to 1.
-    #[error("a decline ratio of {0} makes no sense: use 0 (decline none) to 1 (decline all)")]
-    DeclineRatio(f64),
+    /// The behaviour makes no sense.
+    #[error(transparent)]
+    Behaviour(#[from] BehaviourError),
     /// The journal cannot be used.
     #[error("payment journal {}: {source}", path.display())]
     Journal {
@@ -88,7 +102,10 @@ pub struct PaySandbox(Arc<Provider>);
 #[derive(Debug)]
 struct Provider {
     clerk: Clerk,
-    behaviour: Behaviour,
+    behaviour: RwLock<Behaviour>,
+    memory: Memory,
+    tally: Mutex<Tally>,
+    shutdown: OnceLock<Shutdown>,
     api_key: Secret,
     webhook_url: Uri,
     signer: Signer,
@@ -112,9 +129,7 @@ impl PaySandbox {
         if webhook_url.scheme_str() != Some("http") || webhook_url.authority().is_none() {
             return Err(OpenError::WebhookUrl);
         }
-        if !(0.0..=1.0).contains(&config.decline_ratio) {
-            return Err(OpenError::DeclineRatio(config.decline_ratio));
-        }
+        config.behaviour.check()?;
         let mut book = Book::default();
         let journal = match config.journal {
             None => None,
@@ -125,7 +140,10 @@ impl PaySandbox {
         };
         Ok(Self(Arc::new(Provider {
             clerk: Clerk::start(book, journal).map_err(OpenError::Thread)?,
-            behaviour: Behaviour { latency: config.latency, decline_ratio: config.decline_ratio },
+            behaviour: RwLock::new(config.behaviour),
+            memory: Memory::default(),
+            tally: Mutex::default(),
+            shutdown: OnceLock::new(),
             api_key: config.api_key,
             webhook_url,
             signer: Signer::new(config.webhook_secret.expose()),
@@ -142,7 +160,30 @@ impl PaySandbox {
 
     /// Runs what happens by itself: charges settle, webhooks leave.
     pub fn start(&self, shutdown: &Shutdown) {
+        let _first = self.0.shutdown.set(shutdown.clone());
         shutdown.spawn(settle::run(Arc::clone(&self.0), shutdown.clone()));
         shutdown.spawn(webhooks::run(Arc::clone(&self.0), shutdown.clone()));
+    }
+}
+
+impl Provider {
+    fn behaviour(&self) -> Behaviour {
+        *self.behaviour.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn behave(&self, behaviour: Behaviour) {
+        *self.behaviour.write().unwrap_or_else(PoisonError::into_inner) = behaviour;
+    }
+
+    fn tally<T>(&self, count: impl FnOnce(&mut Tally) -> T) -> T {
+        count(&mut self.tally.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Resolves when the process stops.
+    async fn stopping(&self) {
+        match self.shutdown.get() {
+            Some(shutdown) => shutdown.stopped().await,
+            None => std::future::pending().await,
+        }
     }
 }

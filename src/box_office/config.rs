@@ -53,6 +53,16 @@ pub struct ProviderConfig {
     pub webhook_secrets: Vec<Secret>,
     /// Deadline of one call: 100 ms to 60 s. A call that took longer may still have been carried out.
     pub timeout: Duration,
+    /// Most calls a second, 0.1 to 10,000, of all box offices on one store together. `None`: as many as there are.
+    pub most_per_second: Option<f64>,
+    /// The provider is asked about an order whose outcome has not been heard of for this long, and as often after that:
+    /// 100 ms to 1 min.
+    pub poll_after: Duration,
+    /// An unpaid order is given up after this long, once the provider confirms that nothing was paid: 1 s to 24 h.
+    pub payment_ttl: Duration,
+    /// A charge that stayed unclear this often is given up, once the provider confirms that it has none; at least 1.
+    /// A refund never is: it is owed.
+    pub charge_attempts: u32,
 }
 
 impl BoxOfficeConfig {
@@ -104,6 +114,21 @@ impl EventConfig {
 }
 
 impl ProviderConfig {
+    /// The provider at `url`, with no webhook secret yet and everything else as usual.
+    pub fn new(url: String, api_key: Secret) -> Self {
+        Self {
+            url,
+            api_key,
+            webhook_secrets: Vec::new(),
+            timeout: Duration::from_secs(5),
+            most_per_second: None,
+            poll_after: Duration::from_secs(10),
+            payment_ttl: Duration::from_mins(15),
+            // More than six minutes of retries.
+            charge_attempts: 20,
+        }
+    }
+
     fn check(&self, problems: &mut Problems) {
         problems.check(self.base().is_some(), || {
             "provider.url: use http://HOST:PORT without a path, such as http://127.0.0.1:9100".to_owned()
@@ -119,6 +144,16 @@ impl ProviderConfig {
         problems.check(within(self.timeout, Duration::from_millis(100), Duration::from_mins(1)), || {
             "provider.timeout: use 100 ms to 60 s".to_owned()
         });
+        problems.check(self.most_per_second.is_none_or(|calls| (0.1..=10_000.0).contains(&calls)), || {
+            "provider.most_per_second (--provider-tps): use 0.1 to 10000 calls a second".to_owned()
+        });
+        problems.check(within(self.poll_after, Duration::from_millis(100), Duration::from_mins(1)), || {
+            "provider.poll_after (--poll-after): use 100 ms to 1 min".to_owned()
+        });
+        problems.check(within(self.payment_ttl, Duration::from_secs(1), DAY), || {
+            "provider.payment_ttl (--payment-ttl): use 1 s to 24 h".to_owned()
+        });
+        problems.check(self.charge_attempts > 0, || "provider.charge_attempts: use 1 or more".to_owned());
     }
 
     /// Scheme and authority of the provider.

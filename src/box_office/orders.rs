@@ -13,7 +13,6 @@ use super::{
     inventory::{Acted, Tickets},
     ledger::{NewOrder, Order, PlaceOutcome, StoredAnswer},
     office::{Office, OfficeError},
-    reconcile::POLL_AFTER,
     views::OrderStatus,
 };
 
@@ -97,7 +96,7 @@ impl Office {
         let order = self.new_order(hold.clone(), tickets.clone(), visit);
         let text = serde_json::to_string(&order.view()).map_err(|error| OfficeError::Defect(error.to_string()))?;
         let answer = StoredAnswer { fingerprint: fingerprint.clone(), status: ACCEPTED, answer: text };
-        let poll_ms = order.created_ms.saturating_add(millis(POLL_AFTER));
+        let poll_ms = order.created_ms.saturating_add(millis(self.config.provider.poll_after));
         match self.ledger.place(NewOrder { order, key, answer: answer.clone(), poll_ms }).await? {
             PlaceOutcome::Placed => {
                 self.task_due.notify_one();

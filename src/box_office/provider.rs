@@ -15,11 +15,14 @@ use super::{
     config::ProviderConfig,
     ids::OrderId,
     ledger::{Notice, Outcome, Task},
+    pacer::{LONGEST_PAUSE, Pacer},
 };
-use crate::config::Secret;
+use crate::{config::Secret, store::SharedEngine};
 
 /// Most bytes of an answer that are read.
 const ANSWER_LIMIT: usize = 256 * 1024;
+/// A provider that has too many calls and does not say for how long.
+const USUAL_PAUSE: Duration = Duration::from_secs(1);
 
 /// Why the provider did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +35,9 @@ pub enum ProviderError {
         /// How long it asks us to wait.
         retry_after: Option<Duration>,
     },
+    /// It did nothing, because there are too many calls; all wait for as long as this.
+    #[error("the provider has too many calls")]
+    Busy(Duration),
     /// It will not do it, now or later.
     #[error("the provider refuses: {0}")]
     Refused(StatusCode),
@@ -82,18 +88,20 @@ struct Refund {
     status: String,
 }
 
-/// A client of one provider. Every call has a deadline.
+/// A client of one provider. Every call has a deadline. Whoever calls waits for [`Self::pacer`] first.
 #[derive(Debug)]
 pub struct Provider {
     client: Client<HttpConnector, Full<Bytes>>,
     base: Uri,
     api_key: Secret,
     timeout: Duration,
+    /// Whose turn it is.
+    pub pacer: Pacer,
 }
 
 impl Provider {
     /// A client; nothing is connected yet. `None` when the address is not `http://HOST:PORT`.
-    pub fn new(config: &ProviderConfig) -> Option<Self> {
+    pub fn new(config: &ProviderConfig, engine: SharedEngine) -> Option<Self> {
         let mut connector = HttpConnector::new();
         connector.set_connect_timeout(Some(config.timeout));
         connector.set_nodelay(true);
@@ -102,7 +110,9 @@ impl Provider {
             // Shorter than servers keep idle connections, so that we do not write into one that is being closed.
             .pool_idle_timeout(Duration::from_secs(4))
             .build(connector);
-        Some(Self { client, base: config.base()?, api_key: config.api_key.clone(), timeout: config.timeout })
+        let base = config.base()?;
+        let pacer = Pacer::new(engine, base.authority()?.as_str(), config.most_per_second);
+        Some(Self { client, base, api_key: config.api_key.clone(), timeout: config.timeout, pacer })
     }
 
     /// Charges an order. The same task may be sent any number of times: its subject is the idempotency key.
@@ -159,21 +169,26 @@ impl Provider {
         let response = self.client.request(request).await.map_err(unclear)?;
         let status = response.status();
         if !status.is_success() {
-            return Err(failure(status, response.headers()));
+            let failure = failure(status, response.headers());
+            if let ProviderError::Busy(pause) = failure {
+                self.pacer.pause(pause);
+            }
+            return Err(failure);
         }
         let body = Limited::new(response.into_body(), ANSWER_LIMIT).collect().await.map_err(unclear)?.to_bytes();
         serde_json::from_slice(&body).map_err(|error| unclear(format!("unreadable answer: {error}")))
     }
 }
 
-/// 408, 409 and 429 mean "not now"; any other 4xx means "never".
+/// 408, 409 and 429 mean "not now"; any other 4xx means "never". Of `Retry-After` only seconds are understood, not a date.
 fn failure(status: StatusCode, headers: &http::HeaderMap) -> ProviderError {
-    let not_now = matches!(status.as_u16(), 408 | 409 | 429);
-    if status.is_client_error() && !not_now {
-        return ProviderError::Refused(status);
-    }
     let seconds = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
     // Whatever it asks for, we look again within five minutes.
     let retry_after = seconds.map(|seconds: u64| Duration::from_secs(seconds.min(300)));
-    ProviderError::Unclear { reason: format!("status {status}"), retry_after }
+    match status.as_u16() {
+        429 => ProviderError::Busy(retry_after.unwrap_or(USUAL_PAUSE).min(LONGEST_PAUSE)),
+        408 | 409 => ProviderError::Unclear { reason: format!("status {status}"), retry_after },
+        _ if status.is_client_error() => ProviderError::Refused(status),
+        _ => ProviderError::Unclear { reason: format!("status {status}"), retry_after },
+    }
 }

@@ -13,16 +13,15 @@ use super::{
 };
 use crate::shutdown::Shutdown;
 
-/// The provider is asked about an order whose outcome has not been heard of for this long, and as often after that.
-pub(super) const POLL_AFTER: Duration = Duration::from_secs(10);
-/// An unpaid order is given up after this long, once the provider confirms that nothing was paid.
-const PAYMENT_TTL: Duration = Duration::from_mins(15);
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 const TELL_EVERY: Duration = Duration::from_secs(1);
 const TELL_AT_MOST: u32 = 200;
 const POLL_EVERY: Duration = Duration::from_millis(500);
 const POLL_AT_MOST: u32 = 50;
 const POLL_WIDTH: usize = 8;
+/// How long one question of each round waits for its turn to call the provider. The others are only asked when nobody
+/// else wants to call: charges go first.
+const POLL_PATIENCE: Duration = Duration::from_secs(5);
 const FORGET_EVERY: Duration = Duration::from_mins(1);
 /// How long a client may retry under the same key.
 const KEYS_LAST: Duration = Duration::from_hours(24);
@@ -141,11 +140,17 @@ impl Office {
 
     async fn poll_overdue(&self) -> Result<(), LedgerError> {
         let now_ms = self.clock.unix_millis();
-        let next_ms = now_ms.saturating_add(millis(POLL_AFTER));
-        let orders = self.ledger.take_overdue(now_ms, next_ms, POLL_AT_MOST).await?;
-        stream::iter(orders)
-            .for_each_concurrent(POLL_WIDTH, |order| async move {
-                if let Err(error) = self.poll_one(&order, now_ms).await {
+        let next_ms = now_ms.saturating_add(millis(self.config.provider.poll_after));
+        let mut orders = self.ledger.take_overdue(now_ms, next_ms, POLL_AT_MOST).await?;
+        if !orders.is_empty() {
+            // Where turns are few, not always the same order shall get the one that is sure.
+            let start = rand::random_range(0..orders.len());
+            orders.rotate_left(start);
+        }
+        stream::iter(orders.into_iter().enumerate())
+            .for_each_concurrent(POLL_WIDTH, |(place, order)| async move {
+                let patience = if place == 0 { POLL_PATIENCE } else { Duration::ZERO };
+                if let Err(error) = self.poll_one(&order, now_ms, patience).await {
                     tracing::warn!(%error, "cannot settle an overdue order; trying again");
                 }
             })
@@ -153,7 +158,7 @@ impl Office {
         Ok(())
     }
 
-    async fn poll_one(&self, order: &Order, now_ms: u64) -> Result<(), OfficeError> {
+    async fn poll_one(&self, order: &Order, now_ms: u64, patience: Duration) -> Result<(), OfficeError> {
         // It must not lapse in the store while the ledger has it.
         self.put_back(order).await?;
         match self.ledger.order(&order.id).await? {
@@ -162,6 +167,10 @@ impl Office {
                 return self.tell_one(&order).await;
             }
             _ => {}
+        }
+        let turns = self.provider.pacer.turns(1, patience).await;
+        if turns.calls == 0 {
+            return Ok(());
         }
         let charges = match self.provider.charges_of(&order.id).await {
             Ok(charges) => charges,
@@ -174,7 +183,7 @@ impl Office {
         for notice in charges.into_iter().filter_map(|charge| charge.notice(&order.id)) {
             self.settle(notice).await?;
         }
-        if now_ms.saturating_sub(order.created_ms) >= millis(PAYMENT_TTL) {
+        if now_ms.saturating_sub(order.created_ms) >= millis(self.config.provider.payment_ttl) {
             // Changes nothing for an order that one of the charges has just ended.
             self.ledger.expire(order.id.clone()).await?;
             self.tell_due.notify_one();

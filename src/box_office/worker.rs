@@ -19,8 +19,10 @@ const WIDTH: usize = 16;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
-/// A charge that stayed unclear this often, for more than six minutes, is given up. A refund never is: it is owed.
-const MOST_ATTEMPTS: u32 = 20;
+/// How long to wait for a turn to call the provider before looking again whether there is room for the work.
+const TURN_PATIENCE: Duration = Duration::from_secs(30);
+/// How long a charge that may be given up waits for a turn to ask whether it was made. Part of its lease.
+const LAST_QUESTION_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Works until told to stop; calls in flight then still end, within the provider's deadline.
 pub async fn run(office: Arc<Office>, shutdown: Shutdown) {
@@ -40,15 +42,31 @@ pub async fn run(office: Arc<Office>, shutdown: Shutdown) {
 async fn work_off(office: &Arc<Office>, slots: &Arc<Semaphore>, shutdown: &Shutdown) -> Result<(), LedgerError> {
     // Long enough for one try and its bookkeeping, so a living worker keeps its task.
     let lease = office.config.provider.timeout * 2 + Duration::from_secs(5);
-    let now_ms = office.clock.unix_millis();
     let free = u32::try_from(slots.available_permits()).unwrap_or(u32::MAX);
     if free == 0 {
         return Ok(());
     }
-    for task in office.ledger.claim_tasks(now_ms, now_ms.saturating_add(millis(lease)), free).await? {
+    // First the turn, then the task: nobody holds a lease while waiting.
+    let pacer = &office.provider.pacer;
+    let turns = tokio::select! {
+        () = shutdown.stopped() => return Ok(()),
+        turns = pacer.turns(free, TURN_PATIENCE) => turns,
+    };
+    if turns.calls == 0 {
+        return Ok(());
+    }
+    let now_ms = office.clock.unix_millis();
+    let claimed = office.ledger.claim_tasks(now_ms, now_ms.saturating_add(millis(lease)), turns.calls).await;
+    pacer.used(turns, claimed.as_ref().map_or(0, Vec::len));
+    let claimed = claimed?;
+    if claimed.len() >= turns.calls as usize {
+        office.task_due.notify_one();
+    }
+    for (nth, task) in (0..).zip(claimed) {
         let Ok(slot) = Arc::clone(slots).acquire_owned().await else { return Ok(()) };
         let office = Arc::clone(office);
         shutdown.spawn(async move {
+            tokio::time::sleep(turns.after(nth)).await;
             if let Err(error) = attempt(&office, &task).await {
                 // The lease runs out and the task comes back.
                 tracing::warn!(%error, "cannot note the outcome of a payment task");
@@ -67,12 +85,21 @@ async fn attempt(office: &Office, task: &Task) -> Result<(), LedgerError> {
     };
     let Err(error) = tried else { return Ok(()) };
     let reason = error.to_string();
-    let end = match &error {
-        ProviderError::Refused(_) => Some(OrderStatus::Refused),
-        ProviderError::Unclear { .. } if task.kind == TaskKind::Charge && task.attempts >= MOST_ATTEMPTS => {
-            Some(OrderStatus::Expired)
+    let end = match (&error, task.kind) {
+        // It stands in the queue, however often it is sent back there.
+        (ProviderError::Busy(_), _) | (ProviderError::Unclear { .. }, TaskKind::Refund) => None,
+        (ProviderError::Refused(_), TaskKind::Refund) => Some(OrderStatus::Refused),
+        // Nothing was asked for before, so nothing can have been done.
+        (ProviderError::Refused(_), TaskKind::Charge) if task.attempts <= 1 => Some(OrderStatus::Refused),
+        (ProviderError::Unclear { .. }, TaskKind::Charge) if task.attempts < office.config.provider.charge_attempts => {
+            None
         }
-        ProviderError::Unclear { .. } => None,
+        (_, TaskKind::Charge) => match last_question(office, task).await? {
+            Made::No if matches!(error, ProviderError::Refused(_)) => Some(OrderStatus::Refused),
+            Made::No => Some(OrderStatus::Expired),
+            Made::Unknown => None,
+            Made::Yes => return Ok(()),
+        },
     };
     if let Some(end) = end {
         tracing::error!(kind = ?task.kind, attempts = task.attempts, reason, "payment task parked as dead");
@@ -81,9 +108,36 @@ async fn attempt(office: &Office, task: &Task) -> Result<(), LedgerError> {
         return Ok(());
     }
     tracing::debug!(kind = ?task.kind, attempts = task.attempts, reason, "payment task put off");
-    let asked = if let ProviderError::Unclear { retry_after, .. } = error { retry_after } else { None };
-    let wait = backoff(task.attempts).max(asked.unwrap_or_default());
+    let wait = match error {
+        ProviderError::Busy(pause) => pause,
+        ProviderError::Unclear { retry_after, .. } => backoff(task.attempts).max(retry_after.unwrap_or_default()),
+        ProviderError::Refused(_) => backoff(task.attempts),
+    };
     office.ledger.task_again(task, office.clock.unix_millis().saturating_add(millis(wait)), reason).await
+}
+
+/// Whether the provider has a charge.
+enum Made {
+    No,
+    Yes,
+    Unknown,
+}
+
+/// Asks about a charge that would be given up: money that was taken must not be forgotten. What the provider knows is
+/// settled, what it has not decided yet is left to whoever asks about overdue orders.
+async fn last_question(office: &Office, task: &Task) -> Result<Made, LedgerError> {
+    if office.provider.pacer.turns(1, LAST_QUESTION_PATIENCE).await.calls == 0 {
+        return Ok(Made::Unknown);
+    }
+    let Ok(charges) = office.provider.charges_of(&task.order).await else { return Ok(Made::Unknown) };
+    if charges.is_empty() {
+        return Ok(Made::No);
+    }
+    for notice in charges.into_iter().filter_map(|charge| charge.notice(&task.order)) {
+        office.settle(notice).await?;
+    }
+    office.ledger.task_done(task).await?;
+    Ok(Made::Yes)
 }
 
 async fn charge(office: &Office, task: &Task) -> Result<Result<(), ProviderError>, LedgerError> {

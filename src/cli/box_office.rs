@@ -1,14 +1,10 @@
 //! `stanchion box-office`: the reference ticket backend alone.
 
-use std::{net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 
-use super::{
-    database::DatabaseArgs,
-    sale::{self, SaleArgs},
-    store, until_signalled,
-};
+use super::{database::DatabaseArgs, sale::SaleArgs, store, until_signalled};
 use crate::{
     box_office::{BoxOffice, BoxOfficeConfig, ProviderConfig},
     clock::{SharedClock, SystemClock},
@@ -48,9 +44,20 @@ pub struct Args {
     /// Key for the provider's API.
     #[arg(long, env = "STANCHION_PROVIDER_KEY", hide_env_values = true, value_name = "KEY")]
     provider_key: String,
-    /// Secrets that sign the provider's webhooks, the newest first.
+    /// Secrets that sign the provider's webhooks, the newest first: several while they are rotated, with a comma between or
+    /// the option given again.
     #[arg(long, env = "STANCHION_WEBHOOK_SECRET", hide_env_values = true, value_delimiter = ',', required = true)]
     webhook_secret: Vec<String>,
+    /// Most calls to the provider a second, of all box offices on one Redis together; more of them queue. [default: no
+    /// limit]
+    #[arg(long, value_name = "NUMBER")]
+    provider_tps: Option<f64>,
+    /// Ask the provider about an order of which nothing was heard for this long.
+    #[arg(long, default_value = "10s", value_parser = humantime::parse_duration, value_name = "DURATION")]
+    poll_after: Duration,
+    /// Give an unpaid order up after this long, once the provider confirms that nothing was paid.
+    #[arg(long, default_value = "15m", value_parser = humantime::parse_duration, value_name = "DURATION")]
+    payment_ttl: Duration,
 }
 
 pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -66,7 +73,10 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
         database_connections: args.database.database_connections,
         provider: ProviderConfig {
             webhook_secrets: args.webhook_secret.into_iter().map(Into::into).collect(),
-            ..sale::provider(args.provider, &args.provider_key)
+            most_per_second: args.provider_tps,
+            poll_after: args.poll_after,
+            payment_ttl: args.payment_ttl,
+            ..ProviderConfig::new(args.provider, args.provider_key.into())
         },
     };
     let office = BoxOffice::open(config, engine, clock).await?;

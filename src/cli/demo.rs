@@ -29,7 +29,7 @@ use crate::{
         room::{MAX_PARALLEL, check_policy, default_burst, parse_origin},
     },
     gateway, listener,
-    pay_sandbox::{PaySandbox, PaySandboxConfig},
+    pay_sandbox::{Behaviour, PaySandbox, PaySandboxConfig},
     queue::{Policy, Schedule},
     shutdown::Shutdown,
 };
@@ -190,7 +190,7 @@ fn box_office(args: &Args, data: &DataDir, provider: SocketAddr) -> anyhow::Resu
         database_connections: args.database.database_connections,
         provider: ProviderConfig {
             webhook_secrets: vec![secret.as_str().into()],
-            ..sale::provider(format!("http://{provider}"), &secret)
+            ..ProviderConfig::new(format!("http://{provider}"), secret.as_str().into())
         },
     })
 }
@@ -201,8 +201,7 @@ fn payments(data: &DataDir, box_office: SocketAddr) -> anyhow::Result<PaySandbox
         api_key: secret.as_str().into(),
         webhook_url: format!("http://{box_office}/webhooks/payments"),
         webhook_secret: secret.into(),
-        latency: Duration::from_millis(300),
-        decline_ratio: 0.0,
+        behaviour: Behaviour::default(),
         journal: Some(data.path().join("payments.jsonl")),
     })
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use crate::box_office::{EventConfig, ProviderConfig};
+use crate::box_office::EventConfig;
 
 /// What is sold.
 #[derive(Debug, Clone, clap::Args)]
@@ -33,11 +33,6 @@ impl SaleArgs {
             per_hold_limit: 10,
         }
     }
-}
-
-/// The provider at `url`, without webhook secrets.
-pub fn provider(url: String, api_key: &str) -> ProviderConfig {
-    ProviderConfig { url, api_key: api_key.into(), webhook_secrets: Vec::new(), timeout: Duration::from_secs(5) }
 }
 
 /// The secret in `file`, made on the first start, so that what was signed before a crash still verifies after it.

@@ -17,6 +17,8 @@ use subtle::ConstantTimeEq as _;
 
 use super::{
     Provider,
+    behaviour::Behaviour,
+    faults,
     problem::Problem,
     records::{ChargeRequest, RefundRequest, Summary},
 };
@@ -37,6 +39,10 @@ pub(super) fn router(provider: Arc<Provider>) -> Router {
         .route("/charges", post(make_charge).get(find_charges))
         .route("/charges/{charge}", get(show_charge))
         .route("/refunds", post(make_refund))
+        .route_layer(middleware::from_fn(within_deadline))
+        // Outside of the deadline, because a stalled call is to outlast every caller's patience.
+        .route_layer(middleware::from_fn_with_state(Arc::clone(&provider), faults::misbehave))
+        .merge(operator_routes())
         .route_layer(middleware::from_fn_with_state(Arc::clone(&provider), require_key))
         .route("/summary", get(summary))
         .fallback(async || Problem::new(StatusCode::NOT_FOUND, "there is no such path"))
@@ -44,8 +50,15 @@ pub(super) fn router(provider: Arc<Provider>) -> Router {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not take this method")
         })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-        .layer(middleware::from_fn(within_deadline))
         .with_state(provider)
+}
+
+/// These are never ill-mannered.
+fn operator_routes() -> Router<Arc<Provider>> {
+    Router::new()
+        .route("/records", get(records))
+        .route("/behaviour", get(show_behaviour).put(behave))
+        .route_layer(middleware::from_fn(within_deadline))
 }
 
 async fn within_deadline(request: Request, next: Next) -> Answer {
@@ -73,7 +86,7 @@ async fn make_charge(State(provider): State<Arc<Provider>>, headers: HeaderMap, 
     if request.currency.len() != 3 || !request.currency.bytes().all(|letter| letter.is_ascii_uppercase()) {
         return Err(unprocessable("currency must be an ISO 4217 code such as EUR"));
     }
-    let plan = provider.behaviour.plan(&request.order);
+    let plan = provider.behaviour().plan(&request.order);
     let now_ms = provider.clock.unix_millis();
     let charge = provider.clerk.ask(move |book| book.charge(key, request, plan, now_ms)).await??;
     provider.charge_made.notify_one();
@@ -109,6 +122,28 @@ async fn find_charges(State(provider): State<Arc<Provider>>, Query(by): Query<By
 
 async fn summary(State(provider): State<Arc<Provider>>) -> Result<Json<Summary>, Problem> {
     Ok(Json(provider.clerk.ask(|book| book.summary()).await?))
+}
+
+async fn records(State(provider): State<Arc<Provider>>) -> Answer {
+    let records = provider.clerk.ask(|book| book.records()).await?;
+    let answer = json!({
+        "summary": records.summary,
+        "orders": records.orders,
+        "webhooks_unacknowledged": records.unacknowledged,
+        "faults": provider.tally(|tally| *tally),
+    });
+    Ok(Json(answer).into_response())
+}
+
+async fn show_behaviour(State(provider): State<Arc<Provider>>) -> Json<Behaviour> {
+    Json(provider.behaviour())
+}
+
+async fn behave(State(provider): State<Arc<Provider>>, body: Body) -> Answer {
+    let behaviour: Behaviour = read(body)?;
+    behaviour.check().map_err(|error| unprocessable(error.to_string()))?;
+    provider.behave(behaviour);
+    Ok(Json(behaviour).into_response())
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<String, Problem> {

@@ -4,7 +4,7 @@
 //! again. Time is passed in.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     mem,
     time::Duration,
 };
@@ -12,7 +12,10 @@ use std::{
 use super::{
     behaviour::Plan,
     outbox::Outbox,
-    records::{Charge, ChargeRequest, Entry, Event, Outcome, Refund, RefundRequest, Status, Summary, new_id},
+    records::{
+        Charge, ChargeRequest, Entry, Event, OrderRecord, Outcome, Records, Refund, RefundRequest, Status, Summary,
+        new_id,
+    },
 };
 
 /// See the module's documentation.
@@ -107,6 +110,21 @@ impl Book {
     /// Counts and sums.
     pub(super) fn summary(&self) -> Summary {
         self.summary
+    }
+
+    /// Counts and sums, and what became of every order.
+    pub(super) fn records(&self) -> Records {
+        let mut orders = BTreeMap::<String, OrderRecord>::new();
+        for charge in self.charges.values() {
+            let order = orders.entry(charge.request.order.clone()).or_default();
+            order.charges += 1;
+            if charge.status == Status::Captured {
+                order.captures += 1;
+                order.captured_minor += charge.request.amount_minor;
+                order.refunded_minor += charge.refunded_minor;
+            }
+        }
+        Records { summary: self.summary, orders, unacknowledged: self.outbox.len() }
     }
 
     /// Decides at most `most` charges whose time has come. Returns how many, and when the next is due.

@@ -39,6 +39,11 @@ impl Outbox {
         self.events.insert(event.id.clone(), Outgoing { event, tries: 0, first_try_ms: None });
     }
 
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.events.len()
+    }
+
     /// Forgets an event. `None` when there is no such.
     pub(super) fn remove(&mut self, id: &str) -> Option<()> {
         let outgoing = self.events.remove(id)?;

@@ -1,5 +1,7 @@
 //! What the provider keeps: charges, refunds, events, and the journal's lines about them.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// What a caller asks to be charged.
@@ -95,6 +97,25 @@ pub(super) struct Summary {
     pub(super) declines: u64,
     pub(super) refunds: u64,
     pub(super) refunded_minor: u64,
+}
+
+/// What became of one order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(super) struct OrderRecord {
+    pub(super) charges: u64,
+    pub(super) captures: u64,
+    pub(super) captured_minor: u64,
+    pub(super) refunded_minor: u64,
+}
+
+/// Everything that ever happened, order by order.
+#[derive(Debug, Clone)]
+pub(super) struct Records {
+    pub(super) summary: Summary,
+    /// By the order's name.
+    pub(super) orders: BTreeMap<String, OrderRecord>,
+    /// Events that are still to be sent.
+    pub(super) unacknowledged: usize,
 }
 
 /// One line of the journal. The book is what all lines together say.

@@ -15,7 +15,15 @@ use hyper_util::{
 };
 use tokio::task::JoinSet;
 
-use super::{Provider, outbox::Due, settle::until, signature};
+use super::{
+    Provider,
+    behaviour::OrderFault,
+    forge::forgeries,
+    outbox::Due,
+    records::{Event, new_id},
+    settle::until,
+    signature,
+};
 use crate::shutdown::Shutdown;
 
 /// Most webhooks under way at once.
@@ -58,15 +66,37 @@ pub(super) async fn run(provider: Arc<Provider>, shutdown: Shutdown) {
 /// Makes one try and reports to the book how it went.
 async fn deliver(provider: Arc<Provider>, client: HttpClient, due: Due) {
     let Due { event, tries, trying_for } = due;
-    let sent = tokio::time::timeout(TRY_DEADLINE, send(&provider, &client, event.to_json())).await;
-    let failure = match sent {
-        Ok(Ok(())) => {
-            // Should the journal be lost, the event is merely sent once more after the restart.
+    let faults = provider.behaviour().webhook_faults(&event);
+    let mut first = tries == 1;
+    match faults.order {
+        Some(OrderFault::Lost) if first => {
+            provider.tally(|tally| tally.webhooks_lost += 1);
             let _lost = provider.clerk.ask(move |book| book.acknowledged(event.id)).await;
             return;
         }
-        Ok(Err(failure)) => failure,
-        Err(_elapsed) => format!("no answer within {} s", TRY_DEADLINE.as_secs()),
+        Some(OrderFault::Late(late_by)) if first => {
+            provider.tally(|tally| tally.webhooks_late += 1);
+            let late_ms = u64::try_from(late_by.as_millis()).unwrap_or(u64::MAX);
+            let at_ms = provider.clock.unix_millis().saturating_add(late_ms);
+            let _lost = provider.clerk.ask(move |book| book.outbox.try_again(event.id, at_ms)).await;
+            provider.event_made.notify_one();
+            return;
+        }
+        Some(OrderFault::Late(_)) => first = tries == 2,
+        _ => {}
+    }
+    if faults.forged && first {
+        forge(&provider, &client, &event).await;
+    }
+    let Err(failure) = send_real(&provider, &client, &event, faults.twice && first).await else {
+        if faults.order == Some(OrderFault::Reordered) {
+            provider.tally(|tally| tally.webhooks_reordered += 1);
+            // Its one try may fail: what it says has been overtaken.
+            let _stale = send_signed(&provider, &client, &older(&event)).await;
+        }
+        // Should the journal be lost, the event is merely sent once more after the restart.
+        let _lost = provider.clerk.ask(move |book| book.acknowledged(event.id)).await;
+        return;
     };
     if trying_for >= PATIENCE {
         tracing::warn!(event = event.id, tries, failure, "webhook parked until the next start");
@@ -77,18 +107,64 @@ async fn deliver(provider: Arc<Provider>, client: HttpClient, due: Due) {
     let _lost = provider.clerk.ask(move |book| book.outbox.try_again(event.id, at_ms)).await;
 }
 
-async fn send(provider: &Provider, client: &HttpClient, body: Vec<u8>) -> Result<(), String> {
-    let request = Request::builder()
+async fn send_real(provider: &Provider, client: &HttpClient, event: &Event, twice: bool) -> Result<(), String> {
+    if !twice {
+        return send_signed(provider, client, event).await;
+    }
+    provider.tally(|tally| tally.webhooks_duplicated += 1);
+    let (one, other) = tokio::join!(send_signed(provider, client, event), send_signed(provider, client, event));
+    one.or(other)
+}
+
+/// What was true of the charge before `event`, told behind it.
+fn older(event: &Event) -> Event {
+    let kind = match event.kind {
+        // A card that was declined once and then went through.
+        "charge.captured" => "charge.declined",
+        "charge.declined" => "charge.pending",
+        _ => "charge.captured",
+    };
+    Event { id: new_id("evt"), kind, refund: None, created: event.created.saturating_sub(1), ..event.clone() }
+}
+
+async fn forge(provider: &Provider, client: &HttpClient, event: &Event) {
+    for forgery in forgeries(event, &provider.signer, provider.clock.unix_seconds()) {
+        provider.tally(|tally| tally.webhooks_forged += 1);
+        if send(provider, client, forgery.signature, forgery.body).await.is_ok() {
+            provider.tally(|tally| tally.forgeries_believed += 1);
+            tracing::error!("the receiver believed a forged webhook");
+        }
+    }
+}
+
+async fn send_signed(provider: &Provider, client: &HttpClient, event: &Event) -> Result<(), String> {
+    let body = event.to_json();
+    let signature = provider.signer.sign(provider.clock.unix_seconds(), &body);
+    send(provider, client, Some(signature), body).await
+}
+
+async fn send(
+    provider: &Provider,
+    client: &HttpClient,
+    signature: Option<String>,
+    body: Vec<u8>,
+) -> Result<(), String> {
+    let mut request = Request::builder()
         .method(Method::POST)
         .uri(provider.webhook_url.clone())
-        .header(header::CONTENT_TYPE, "application/json")
-        .header(signature::HEADER, provider.signer.sign(provider.clock.unix_seconds(), &body))
-        .body(Full::from(body))
-        .map_err(|error| error.to_string())?;
-    let answer = client.request(request).await.map_err(|error| error.to_string())?;
-    let status = answer.status();
-    let _unread = Limited::new(answer.into_body(), MAX_ANSWER_BYTES).collect().await;
-    if status.is_success() { Ok(()) } else { Err(format!("status {}", status.as_u16())) }
+        .header(header::CONTENT_TYPE, "application/json");
+    if let Some(signature) = signature {
+        request = request.header(signature::HEADER, signature);
+    }
+    let request = request.body(Full::from(body)).map_err(|error| error.to_string())?;
+    let exchange = async {
+        let answer = client.request(request).await.map_err(|error| error.to_string())?;
+        let status = answer.status();
+        let _unread = Limited::new(answer.into_body(), MAX_ANSWER_BYTES).collect().await;
+        if status.is_success() { Ok(()) } else { Err(format!("status {}", status.as_u16())) }
+    };
+    let late = |_| format!("no answer within {} s", TRY_DEADLINE.as_secs());
+    tokio::time::timeout(TRY_DEADLINE, exchange).await.map_err(late)?
 }
 
 /// The pause after `tries` failures: doubling, capped, then spread by half so that receivers are not hit in step.

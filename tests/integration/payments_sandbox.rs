@@ -1,5 +1,7 @@
 //! The payment provider from outside: over real sockets, as the box office meets it.
 
+mod misbehaviour;
+
 use std::{
     collections::VecDeque,
     io::Write as _,
@@ -20,7 +22,7 @@ use hyper_util::{
 };
 use serde_json::{Value, json};
 use stanchion::{
-    pay_sandbox::{OpenError, PaySandbox, PaySandboxConfig},
+    pay_sandbox::{Behaviour, OpenError, PaySandbox, PaySandboxConfig, Spread},
     shutdown::Shutdown,
 };
 use tokio::{
@@ -31,13 +33,14 @@ use tokio::{
 };
 
 const API_KEY: &str = "sk_test";
-const WEBHOOK_SECRET: &str = "whsec_test";
+const WEBHOOK_SECRET: &str = "whsec_of_this_test";
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[tokio::test]
 async fn a_charge_is_captured_and_reported_by_a_signed_webhook() {
     let mut receiver = Receiver::start().await;
-    let provider = Provider::start(&receiver, |config| config.latency = Duration::from_millis(30)).await;
+    let provider =
+        Provider::start(&receiver, |config| config.behaviour.latency = Spread::of(Duration::from_millis(30))).await;
 
     let (status, charge) = provider.charge("k1", "o_1", 9000).await;
 
@@ -95,7 +98,7 @@ async fn declines_are_reported_and_hit_the_same_orders_on_every_run() {
     let mut outcomes = Vec::new();
     for _ in 0..2 {
         let mut receiver = Receiver::start().await;
-        let provider = Provider::start(&receiver, |config| config.decline_ratio = 0.5).await;
+        let provider = Provider::start(&receiver, |config| config.behaviour.decline_ratio = 0.5).await;
         let mut declined = Vec::new();
         for n in 0..24 {
             provider.charge(&format!("k{n}"), &format!("o_{n}"), 100).await;
@@ -299,7 +302,10 @@ fn a_bad_setup_is_refused_with_a_cure() {
         assert!(refusal(&|config| url.clone_into(&mut config.webhook_url)).contains("http://127.0.0.1:8081/"), "{url}");
     }
     for ratio in [-0.1, 1.1, f64::NAN] {
-        assert!(refusal(&|config| config.decline_ratio = ratio).contains("0 (decline none) to 1"), "{ratio}");
+        assert!(
+            refusal(&|config| config.behaviour.decline_ratio = ratio).contains("use 0 (never) to 1 (always)"),
+            "{ratio}"
+        );
     }
     std::fs::write(&journal, "not a journal\n").unwrap();
     assert!(refusal(&with_journal).contains("line 1 is damaged"));
@@ -323,8 +329,7 @@ fn config_for(receiver: SocketAddr) -> PaySandboxConfig {
         api_key: API_KEY.into(),
         webhook_url: format!("http://{receiver}/webhooks/payments"),
         webhook_secret: WEBHOOK_SECRET.into(),
-        latency: Duration::ZERO,
-        decline_ratio: 0.0,
+        behaviour: Behaviour { latency: Spread::of(Duration::ZERO), ..Behaviour::default() },
         journal: None,
     }
 }

@@ -47,6 +47,7 @@ fn every_command_of_the_readme_works() {
             "race" => race(&args),
             "rehearse" => rehearse(&demo, &args),
             "serve" => serve(&args),
+            "pay-sandbox" => pay_sandbox(&args),
             "check-config" => {
                 let output = stanchion(&args);
                 assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
@@ -150,6 +151,20 @@ fn simulate(args: &[&str]) {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
     assert!(said.contains("bottleneck"), "no bottleneck in: {said}");
+}
+
+/// `pay-sandbox` runs until stopped: it has worked when it says how it behaves.
+fn pay_sandbox(args: &[&str]) {
+    let data = tempfile::tempdir().unwrap();
+    let (listen, journal) = (format!("127.0.0.1:{}", free_port()), data.path().join("payments.jsonl"));
+    let args: Vec<&str> =
+        args.iter().map(|arg| if *arg == "payments.jsonl" { journal.to_str().unwrap() } else { arg }).collect();
+    let _sandbox = Running::start(&[&args[..], &["--listen", &listen]].concat(), &[]);
+    let patience = ["--retry", "50", "--retry-connrefused", "--retry-delay", "1"];
+    let ask = ["--fail", "--silent", "--header", "Authorization: Bearer a-key", &format!("http://{listen}/behaviour")];
+    let output = Command::new("curl").args(patience).args(ask).output().unwrap();
+    let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&shown["latency"], &shown["stall_ratio"]), (&json!("100ms..2s"), &json!(0.05)));
 }
 
 /// `serve` runs until stopped: it has worked when its log says that it listens.

@@ -181,7 +181,9 @@ impl Report {
             format!(": twice the {limit} would end the sale after {} instead of {now}", lasting(row.seconds))
         });
         let other = if limit == "capacity" { "rate" } else { "capacity" };
-        format!("the {limit} decides; raise it as far as the shop can stand{gain}. A higher {other} alone gains nothing")
+        format!(
+            "the {limit} decides; raise it as far as the shop can stand{gain}. A higher {other} alone gains nothing"
+        )
     }
 
     fn show_settings(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,7 @@
 //! A box office of the test's own.
 
 use std::{
+    net::SocketAddr,
     path::Path,
     sync::{
         Arc,
@@ -21,7 +22,7 @@ use stanchion::{
     clock::{Clock as _, ManualClock, SharedClock, SystemClock},
     config::Secret,
     listener,
-    pay_sandbox::{PaySandbox, PaySandboxConfig},
+    pay_sandbox::{Behaviour, PaySandbox, PaySandboxConfig},
     shutdown::Shutdown,
     store::{SharedEngine, in_process::InProcess, redis_engine::RedisEngine},
 };
@@ -150,11 +151,26 @@ impl Shop {
 
     /// On a clock of the test's own, which starts at the present.
     pub async fn open_by_hand(place: &Place) -> (Self, ManualClock) {
+        Self::open_by_hand_with(place, |_| {}).await
+    }
+
+    pub async fn open_by_hand_with(place: &Place, adjust: impl FnOnce(&mut BoxOfficeConfig)) -> (Self, ManualClock) {
         let clock = ManualClock::at(SystemClock.unix_micros());
-        (Self::open_at(place, Arc::new(clock.clone()), |_| {}).await, clock)
+        (Self::open_at(place, Arc::new(clock.clone()), adjust).await, clock)
     }
 
     async fn open_at(place: &Place, clock: SharedClock, adjust: impl FnOnce(&mut BoxOfficeConfig)) -> Self {
+        let engine = place.engine(&clock).await;
+        Self::open_on(place, engine, clock, adjust).await
+    }
+
+    /// With the inventory in an engine that others may share.
+    pub async fn open_on(
+        place: &Place,
+        engine: SharedEngine,
+        clock: SharedClock,
+        adjust: impl FnOnce(&mut BoxOfficeConfig),
+    ) -> Self {
         let dir = Arc::new(tempfile::tempdir().unwrap());
         let provider = FakeProvider::start(&Shutdown::new()).await;
         let mut config = BoxOfficeConfig {
@@ -171,14 +187,12 @@ impl Shop {
             database: place.ledger(dir.path()),
             database_connections: None,
             provider: ProviderConfig {
-                url: provider.url.clone(),
-                api_key: Secret::from("the-key"),
                 webhook_secrets: vec![Secret::from(SECRET)],
                 timeout: Duration::from_millis(500),
+                ..ProviderConfig::new(provider.url.clone(), Secret::from("the-key"))
             },
         };
         adjust(&mut config);
-        let engine = place.engine(&clock).await;
         Self::with(config, engine, clock, provider, dir).await
     }
 
@@ -197,7 +211,11 @@ impl Shop {
     }
 
     /// A box office and the payment sandbox, talking over real sockets.
-    pub async fn with_sandbox(place: &Place, decline_ratio: f64) -> (Self, PaySandbox) {
+    pub async fn with_sandbox(
+        place: &Place,
+        behaviour: Behaviour,
+        adjust: impl FnOnce(&mut BoxOfficeConfig),
+    ) -> (Self, PaySandbox) {
         let shutdown = Shutdown::new();
         let any = "127.0.0.1:0".parse().unwrap();
         let (shop_socket, pay_socket) = (listener::bind(any).await.unwrap(), listener::bind(any).await.unwrap());
@@ -205,13 +223,16 @@ impl Shop {
             api_key: "the-key".into(),
             webhook_url: format!("http://{}/webhooks/payments", shop_socket.local_addr().unwrap()),
             webhook_secret: SECRET.into(),
-            latency: Duration::from_millis(50),
-            decline_ratio,
+            behaviour,
             journal: None,
         })
         .unwrap();
         let url = format!("http://{}", pay_socket.local_addr().unwrap());
-        let shop = Self::open(place, |config| config.provider.url = url).await;
+        let shop = Self::open(place, |config| {
+            config.provider.url = url;
+            adjust(config);
+        })
+        .await;
         sandbox.start(&shop.shutdown);
         shutdown.spawn(listener::serve(pay_socket, sandbox.router(), shop.shutdown.clone()));
         shutdown.spawn(listener::serve(shop_socket, shop.router.clone(), shop.shutdown.clone()));
@@ -225,9 +246,21 @@ impl Shop {
 
     /// Another box office on the same ledger and provider, with the inventory of that place.
     pub async fn twin_at(&self, place: &Place) -> Self {
-        let engine = place.engine(&self.clock).await;
+        self.node_on(place.engine(&self.clock).await).await
+    }
+
+    /// Another box office on the same ledger and provider, with the inventory in that engine.
+    pub async fn node_on(&self, engine: SharedEngine) -> Self {
         Self::with(self.config.clone(), engine, Arc::clone(&self.clock), self.provider.clone(), Arc::clone(&self.dir))
             .await
+    }
+
+    /// Serves what buyers and the provider reach on a free port.
+    pub async fn listen(&self) -> SocketAddr {
+        let socket = listener::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let address = socket.local_addr().unwrap();
+        self.shutdown.spawn(listener::serve(socket, self.router.clone(), self.shutdown.clone()));
+        address
     }
 
     pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Reply {
@@ -349,7 +382,11 @@ pub fn event(id: &str, kind: &str, order: &str, charge: &str) -> Value {
 }
 
 pub fn sign(time: u64, body: &str) -> String {
-    let key = hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes());
+    sign_with(SECRET, time, body)
+}
+
+pub fn sign_with(secret: &str, time: u64, body: &str) -> String {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     let tag = hmac::sign(&key, format!("{time}.{body}").as_bytes());
     tag.as_ref().iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
 }

@@ -24,6 +24,10 @@ pub enum Behaviour {
     Take,
     /// Takes it and never answers.
     TakeAndStall,
+    /// Takes it and answers 500.
+    TakeAndFail,
+    /// Answers 429 and how many seconds to wait; takes nothing.
+    Busy(u32),
     /// Answers with this status and takes nothing.
     Fail(u16),
 }
@@ -35,6 +39,9 @@ struct Book {
     charges: HashMap<String, Value>,
     refunds: HashMap<String, Value>,
     requests: usize,
+    questions: usize,
+    /// Fails with 500 for this order, and takes nothing, whatever the behaviour.
+    poison: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -45,7 +52,14 @@ pub struct FakeProvider {
 
 impl FakeProvider {
     pub async fn start(shutdown: &Shutdown) -> Self {
-        let book = Book { behaviour: Behaviour::Take, charges: HashMap::new(), refunds: HashMap::new(), requests: 0 };
+        let book = Book {
+            behaviour: Behaviour::Take,
+            charges: HashMap::new(),
+            refunds: HashMap::new(),
+            requests: 0,
+            questions: 0,
+            poison: None,
+        };
         let socket = listener::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let this = Self { book: Arc::new(Mutex::new(book)), url: format!("http://{}", socket.local_addr().unwrap()) };
         let router = Router::new()
@@ -58,6 +72,10 @@ impl FakeProvider {
 
     pub fn behave(&self, behaviour: Behaviour) {
         self.book.lock().unwrap().behaviour = behaviour;
+    }
+
+    pub fn poison(&self, order: &str) {
+        self.book.lock().unwrap().poison = Some(order.to_owned());
     }
 
     /// Decides the charge of `order` without telling anybody.
@@ -82,6 +100,11 @@ impl FakeProvider {
         self.book.lock().unwrap().requests
     }
 
+    /// How many times it was asked for an order's charges.
+    pub fn questions(&self) -> usize {
+        self.book.lock().unwrap().questions
+    }
+
     /// The charge made for `order`, once there is one.
     pub async fn charge_of(&self, order: &str) -> String {
         eventually("the order is charged", || async {
@@ -97,8 +120,15 @@ async fn take_charge(State(provider): State<FakeProvider>, headers: HeaderMap, J
         let mut book = provider.book.lock().unwrap();
         book.requests += 1;
         let (behaviour, number) = (book.behaviour, book.charges.len());
-        if let Behaviour::Fail(status) = behaviour {
-            return StatusCode::from_u16(status).unwrap().into_response();
+        if book.poison.as_deref() == body["order"].as_str() {
+            return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+        }
+        match behaviour {
+            Behaviour::Fail(status) => return StatusCode::from_u16(status).unwrap().into_response(),
+            Behaviour::Busy(seconds) => {
+                return (StatusCode::TOO_MANY_REQUESTS, [("retry-after", seconds.to_string())]).into_response();
+            }
+            Behaviour::Take | Behaviour::TakeAndStall | Behaviour::TakeAndFail => {}
         }
         assert_eq!(headers["authorization"], "Bearer the-key");
         let key = headers["idempotency-key"].to_str().unwrap().to_owned();
@@ -111,6 +141,9 @@ async fn take_charge(State(provider): State<FakeProvider>, headers: HeaderMap, J
     if behaviour == Behaviour::TakeAndStall {
         std::future::pending::<()>().await;
     }
+    if behaviour == Behaviour::TakeAndFail {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    }
     (StatusCode::ACCEPTED, Json(charge)).into_response()
 }
 
@@ -118,6 +151,7 @@ async fn list_charges(
     State(provider): State<FakeProvider>,
     Query(query): Query<HashMap<String, String>>,
 ) -> Json<Value> {
+    provider.book.lock().unwrap().questions += 1;
     let charges: Vec<Value> =
         provider.charges().into_iter().filter(|charge| charge["order"] == query["order"].as_str()).collect();
     Json(json!({ "charges": charges }))
