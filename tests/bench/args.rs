@@ -19,6 +19,8 @@ pub enum Benchmark {
     Size,
     /// How long one run of a script blocks Redis.
     Scripts,
+    /// The draw of a long roster.
+    Draw,
 }
 
 impl fmt::Display for Benchmark {
