@@ -21,6 +21,8 @@ pub enum Benchmark {
     Scripts,
     /// Holds through HTTP against the bare Redis command and against a database.
     Seats,
+    /// The draw of a long roster.
+    Draw,
 }
 
 impl fmt::Display for Benchmark {

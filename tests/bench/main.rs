@@ -6,6 +6,7 @@
 
 mod args;
 mod client;
+mod draw;
 mod figures;
 mod figures_table;
 mod joins;
@@ -50,6 +51,7 @@ fn main() -> anyhow::Result<()> {
             Benchmark::Size => size::run(&args),
             Benchmark::Scripts => script_times::run(&args),
             Benchmark::Seats => seats::run(&args),
+            Benchmark::Draw => draw::run(&args),
         };
         table.add(benchmark, rows.with_context(|| format!("benchmark {benchmark}"))?);
     }

@@ -42,7 +42,7 @@ pub fn run(args: &Args) -> anyhow::Result<Vec<Row>> {
         // Once for the connection and the script to be known.
         script(0)?;
         let micros: anyhow::Result<Vec<f64>> =
-            (1..=RUNS).map(|round| blocked(&mut connection, &mut || script(round))).collect();
+            (1..=RUNS).map(|round| store::blocked(&mut connection, &mut || script(round))).collect();
         rows.push(Row::new(format!("µs that Redis is blocked by {name}"), Spread::of(micros?), Goal::None));
         anyhow::Ok(())
     };
@@ -93,12 +93,12 @@ fn calls(
     call()?;
     let (mut calls, mut leasts) = (Vec::new(), Vec::new());
     for _ in 0..RUNS {
-        calls.push(blocked(connection, &mut || {
+        calls.push(store::blocked(connection, &mut || {
             let called = call()?;
             anyhow::ensure!(called == 50, "{called} called");
             Ok(())
         })?);
-        leasts.push(blocked(connection, &mut || {
+        leasts.push(store::blocked(connection, &mut || {
             Ok(redis::cmd("EVALSHA").arg(&least).arg(1).arg("stanchion:{main}:line").exec(&mut other)?)
         })?);
     }
@@ -108,15 +108,6 @@ fn calls(
         Row::new("… ÷ a script of one ZPOPMIN of 50 and 50 SETs", ratio, Goal::None),
         Row::new("… that script, in µs", Spread::of(leasts), Goal::None),
     ])
-}
-
-/// How long the one script that runs meanwhile takes, in microseconds.
-fn blocked(connection: &mut Connection, script: &mut dyn FnMut() -> anyhow::Result<()>) -> anyhow::Result<f64> {
-    let before = store::scripts(connection)?;
-    script()?;
-    let after = store::scripts(connection)?;
-    anyhow::ensure!(after.runs == before.runs + 1, "{} scripts ran", after.runs - before.runs);
-    Ok(after.micros - before.micros)
 }
 
 fn policy() -> Policy {

@@ -35,7 +35,7 @@ pub fn add(connection: &mut Connection, visitors: &[(String, u64)]) -> anyhow::R
     Ok(())
 }
 
-fn key(part: &str) -> String {
+pub fn key(part: &str) -> String {
     format!("stanchion:{{main}}:{part}")
 }
 
@@ -53,6 +53,15 @@ pub fn scripts(connection: &mut Connection) -> anyhow::Result<Scripts> {
     let line = info.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:")).unwrap_or_default();
     let field = |name| line.split(',').find_map(|field| field.strip_prefix(name)?.strip_prefix('=')).unwrap_or("0");
     Ok(Scripts { runs: field("calls").parse()?, micros: field("usec").parse()? })
+}
+
+/// How long the one script that runs meanwhile takes, in microseconds.
+pub fn blocked(connection: &mut Connection, script: &mut dyn FnMut() -> anyhow::Result<()>) -> anyhow::Result<f64> {
+    let before = scripts(connection)?;
+    script()?;
+    let after = scripts(connection)?;
+    anyhow::ensure!(after.runs == before.runs + 1, "{} scripts ran", after.runs - before.runs);
+    Ok(after.micros - before.micros)
 }
 
 /// The text of `join`, as it is bound.

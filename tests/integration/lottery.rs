@@ -1,6 +1,5 @@
 //! The lottery from outside: the pre-queue, the draw, and the proof that it was fair.
 
-mod million;
 mod nodes;
 mod operator;
 mod proof;

@@ -1,29 +1,37 @@
 //! Replies between commands, Lua and the caller, by Redis' rules (RESP2).
 
 use bytes::Bytes;
-use mlua::{Lua, Table};
+use mlua::{Either, Lua, Table};
 
 use crate::store::Value;
 
 /// A command's reply as Lua sees it: nil is `false`, a status a table.
-pub fn to_lua(lua: &Lua, reply: Value) -> mlua::Result<mlua::Value> {
+pub fn to_lua(lua: &Lua, reply: &Value) -> mlua::Result<mlua::Value> {
     Ok(match reply {
         Value::Nil => mlua::Value::Boolean(false),
         #[expect(clippy::cast_precision_loss, reason = "a Lua 5.1 number is a double, in Redis too")]
-        Value::Int(number) => mlua::Value::Number(number as f64),
+        Value::Int(number) => mlua::Value::Number(*number as f64),
         Value::Bulk(bytes) => mlua::Value::String(lua.create_string(bytes)?),
         Value::Array(items) => {
-            let table = lua.create_table_with_capacity(items.len(), 0)?;
-            for item in items {
-                table.raw_push(to_lua(lua, item)?)?;
-            }
-            mlua::Value::Table(table)
+            let items = items.iter().map(|item| match item {
+                Value::Bulk(bytes) => element(lua, bytes),
+                other => Ok(Either::Right(to_lua(lua, other)?)),
+            });
+            mlua::Value::Table(lua.create_sequence_from(items.collect::<mlua::Result<Vec<_>>>()?)?)
         }
         Value::Status(text) => {
             let table = lua.create_table()?;
-            table.raw_set("ok", text)?;
+            table.raw_set("ok", &**text)?;
             mlua::Value::Table(table)
         }
+    })
+}
+
+/// A string for a list. Text goes into one at once; a Lua string of our own would cost several times as much.
+pub fn element<'a>(lua: &Lua, bytes: &'a [u8]) -> mlua::Result<Either<&'a str, mlua::Value>> {
+    Ok(match std::str::from_utf8(bytes) {
+        Ok(text) => Either::Left(text),
+        Err(_) => Either::Right(mlua::Value::String(lua.create_string(bytes)?)),
     })
 }
 

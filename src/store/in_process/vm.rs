@@ -57,10 +57,9 @@ impl Vm {
             keyspace.begin(now_micros);
         }
         let keys = self.lua.create_sequence_from(keys.iter().map(String::as_str))?;
-        let values = self.lua.create_table_with_capacity(args.len(), 0)?;
-        for arg in args {
-            values.raw_push(self.lua.create_string(arg.into_bytes())?)?;
-        }
+        let args: Vec<Bytes> = args.into_iter().map(Arg::into_bytes).collect();
+        let values = args.iter().map(|arg| reply::element(&self.lua, arg)).collect::<mlua::Result<Vec<_>>>()?;
+        let values = self.lua.create_sequence_from(values)?;
         self.run.call((function, script.sha1(), keys, values))
     }
 
@@ -91,7 +90,7 @@ fn command(lua: &Lua, args: MultiValue) -> mlua::Result<(bool, mlua::Value)> {
         return refused("ERR no keyspace".to_owned());
     };
     match commands::execute(&mut keyspace, &words) {
-        Ok(value) => Ok((true, reply::to_lua(lua, value)?)),
+        Ok(value) => Ok((true, reply::to_lua(lua, &value)?)),
         Err(error) => refused(error.to_string()),
     }
 }
