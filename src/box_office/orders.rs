@@ -31,7 +31,7 @@ pub enum Placement {
     },
     /// The first request with this key still runs.
     StillRunning,
-    /// The key came with another request before.
+    /// The key came with another request before, in the same visit.
     OtherRequest,
     /// There is no such hold.
     UnknownHold,
@@ -81,35 +81,43 @@ impl Office {
         visit: Option<String>,
     ) -> Result<Placement, OfficeError> {
         let fingerprint = fingerprint(&hold);
-        let _running = match self.running.enter(&key, &fingerprint) {
+        // A header's value holds no line break, so no visit and key look like another's.
+        let whose = format!("{}\n{key}", visit.as_deref().unwrap_or_default());
+        let _running = match self.running.enter(&whose, &fingerprint) {
             Ok(running) => running,
             Err(refusal) => return Ok(refusal),
         };
-        if let Some(answer) = self.ledger.answered_order(&key).await? {
+        if let Some(answer) = self.ledger.answered_order(visit.as_deref(), &key).await? {
             return Ok(replay(answer, &fingerprint));
         }
         let tickets = match self.inventory.pay(&hold, self.paying_ttl()).await? {
             Ok(tickets) => tickets,
-            Err(Acted::Unknown) => return Ok(Placement::UnknownHold),
-            Err(_) => return Ok(Placement::HoldGone),
+            Err(Acted::Unknown) => return self.earlier(&hold, &key, Placement::UnknownHold).await,
+            Err(_) => return self.earlier(&hold, &key, Placement::HoldGone).await,
         };
         let order = self.new_order(hold.clone(), tickets.clone(), visit);
         let text = serde_json::to_string(&order.view()).map_err(|error| OfficeError::Defect(error.to_string()))?;
         let answer = StoredAnswer { fingerprint: fingerprint.clone(), status: ACCEPTED, answer: text };
         let poll_ms = order.created_ms.saturating_add(millis(self.config.provider.poll_after));
-        match self.ledger.place(NewOrder { order, key, answer: answer.clone(), poll_ms }).await? {
+        match self.ledger.place(NewOrder { order, key: key.clone(), answer: answer.clone(), poll_ms }).await? {
             PlaceOutcome::Placed => {
                 self.task_due.notify_one();
                 Ok(Placement::Answer { answer, replayed: false })
             }
             PlaceOutcome::Answered(earlier) => Ok(replay(earlier, &fingerprint)),
-            PlaceOutcome::HoldUsed => Ok(Placement::HoldUsed),
+            PlaceOutcome::HoldUsed => self.earlier(&hold, &key, Placement::HoldUsed).await,
             PlaceOutcome::Taken => {
                 self.inventory.refuse(&hold).await?;
                 self.correct(&tickets).await?;
                 Ok(Placement::Taken)
             }
         }
+    }
+
+    /// The answer under this key to whoever ordered this hold in an earlier visit; else the refusal.
+    async fn earlier(&self, hold: &HoldId, key: &str, refusal: Placement) -> Result<Placement, OfficeError> {
+        let answer = self.ledger.answered_hold(hold, key).await?;
+        Ok(answer.map_or(refusal, |answer| replay(answer, &fingerprint(hold))))
     }
 
     fn new_order(&self, hold: HoldId, tickets: Tickets, visit: Option<String>) -> Order {

@@ -13,6 +13,8 @@ use crate::support::{
 on_both_databases! {
     a_seat_is_held_ordered_paid_and_sold
     a_key_stands_for_one_request
+    a_key_stands_for_one_request_of_one_visit
+    a_lost_answer_is_found_in_a_later_visit
     a_key_is_required_and_must_be_one
     fifty_parallel_requests_under_one_key_make_one_order
     the_ledger_sells_a_seat_once_when_the_inventory_gave_it_twice
@@ -93,6 +95,42 @@ async fn a_key_stands_for_one_request(place: Place) {
     assert_eq!(shop.order("key", &hold).await.expect(202).text, first.text);
     assert_eq!(shop.audit().await.orders.confirmed, 1);
     assert_eq!(shop.provider.requests(), 1);
+}
+
+/// D12: two buyers who choose the same key do not meet; one buyer who uses a key twice is told (D11).
+async fn a_key_stands_for_one_request_of_one_visit(place: Place) {
+    let shop = Shop::open(&place, |_| {}).await;
+    let mut orders = Vec::new();
+    for (number, visit) in [Some("ann"), Some("bob"), None].into_iter().enumerate() {
+        let hold = shop.held(json!({ "seats": [format!("A{}", number + 1)] })).await;
+        let placed = shop.order_in(visit, "1", &hold).await.expect(202);
+        assert!(!placed.headers.contains_key("idempotency-replayed"), "{visit:?}");
+        assert_eq!(shop.order_in(visit, "1", &hold).await.expect(202).text, placed.text);
+        let other = shop.held(json!({ "seats": [format!("B{}", number + 1)] })).await;
+        assert_eq!(shop.order_in(visit, "1", &other).await.expect(422).problem(), "key-reused");
+        orders.push(placed.field("order"));
+    }
+    orders.dedup();
+    assert_eq!(orders.len(), 3);
+    assert_eq!(shop.audit().await.orders.pending, 3);
+}
+
+/// The session ended before the answer came: the same hold and key are proof enough in the next.
+async fn a_lost_answer_is_found_in_a_later_visit(place: Place) {
+    let shop = Shop::open(&place, |_| {}).await;
+    let hold = shop.held(seat()).await;
+    let placed = shop.order_in(Some("ann"), "key", &hold).await.expect(202);
+    let order = placed.field("order");
+    for _ in 0..2 {
+        let again = shop.order_in(Some("ann-later"), "key", &hold).await.expect(202);
+        assert_eq!((again.text, &again.headers["idempotency-replayed"] == "true"), (placed.text.clone(), true));
+        assert_eq!(shop.order_in(Some("eve"), "another-key", &hold).await.status.as_u16() / 100, 4);
+        // Once the hold is used up, too.
+        let charge = shop.provider.charge_of(&order).await;
+        shop.webhook(&event("evt_1", "charge.captured", &order, &charge)).await.expect(204);
+        shop.audit_when("the seat is sold", |audit| audit.sold == 1).await;
+    }
+    assert_eq!(shop.audit().await.orders.confirmed, 1);
 }
 
 async fn a_key_is_required_and_must_be_one(place: Place) {

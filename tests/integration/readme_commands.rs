@@ -34,7 +34,8 @@ fn every_command_of_the_readme_works() {
     let data = tempfile::tempdir().unwrap();
     let args = ["--opens-in", "1s", "--seats", "20", "--hold-for", "5s", "--admin-token", "TOKEN"];
     let demo = Demo::start(data.path(), &args);
-    for command in commands().into_iter().filter(|command| !is_of_the_lottery(command)) {
+    for command in commands().into_iter().filter(|command| !is_of_the_lottery(command) && !command.contains("postgres"))
+    {
         let Some(args) = command.strip_prefix("cargo run --release -- ") else {
             curl(&demo, &command);
             continue;
@@ -92,6 +93,28 @@ async fn a_lottery_is_published_and_checked_as_the_readme_says() {
         let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
         assert!(output.status.success(), "{command}: {said}");
         assert!(!command.contains("verify-draw") || said.contains("drew."), "{command}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn the_box_office_sells_on_servers_as_the_readme_says() {
+    let (postgres, redis) = (PostgresServer::start(), RedisServer::start());
+    let secrets = [("STANCHION_PROVIDER_KEY", "a-key"), ("STANCHION_WEBHOOK_SECRET", "sixteen-or-more-characters")];
+    let data = tempfile::tempdir().unwrap();
+    for command in commands().into_iter().filter(|command| command.contains("postgres")) {
+        let command = command
+            .replace("postgres://stanchion:PASSWORD@127.0.0.1:5432/stanchion", &postgres.url())
+            .replace("redis://127.0.0.1:6379", &redis.url());
+        let args: Vec<&str> = command.strip_prefix("cargo run --release -- ").unwrap().split_whitespace().collect();
+        if args[0] == "migrate" {
+            let output = stanchion(&args);
+            assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+            continue;
+        }
+        let [public, private] = [(); 2].map(|()| format!("127.0.0.1:{}", free_port()));
+        let more = ["--listen", &public, "--admin", &private, "--data", data.path().to_str().unwrap()];
+        let _office = Running::start(&[&args[..], &more].concat(), &secrets);
+        eventually("the box office to listen", async || tokio::net::TcpStream::connect(&public).await.ok()).await;
     }
 }
 

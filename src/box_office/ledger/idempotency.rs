@@ -15,7 +15,7 @@ pub struct StoredAnswer {
 
 impl Ledger {
     /// What was answered under `key`, if anything.
-    pub async fn stored_answer(&self, scope: &'static str, key: &str) -> Result<Option<StoredAnswer>, LedgerError> {
+    pub async fn stored_answer(&self, scope: String, key: &str) -> Result<Option<StoredAnswer>, LedgerError> {
         self.run(Mode::Look, (scope, key.to_owned()), |on, (scope, key)| {
             Box::pin(async move { Ok(End::Rollback(stored(on, scope, key).await?)) })
         })

@@ -11,8 +11,11 @@ use crate::box_office::{
     views::{OrderStatus, OrderView},
 };
 
-/// The scope of keys sent to `POST /orders`.
-const SCOPE: &str = "orders";
+/// Whose keys of `POST /orders` these are. Two buyers may choose the same key: each visit has keys of its own, and so
+/// have all those together who come without a gateway, which names the visit.
+fn scope(visit: Option<&str>) -> String {
+    visit.map_or_else(|| "orders".to_owned(), |visit| format!("orders {visit}"))
+}
 
 /// An order as recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +73,7 @@ pub struct NewOrder {
 pub enum PlaceOutcome {
     /// Recorded, and its payment task with it.
     Placed,
-    /// The key was used before, and this was answered.
+    /// The key was used before in this visit, and this was answered.
     Answered(StoredAnswer),
     /// The hold already became an order.
     HoldUsed,
@@ -91,9 +94,23 @@ macro_rules! select_orders {
 }
 
 impl Ledger {
-    /// What was answered under this key of `POST /orders`, if anything.
-    pub async fn answered_order(&self, key: &str) -> Result<Option<StoredAnswer>, LedgerError> {
-        self.stored_answer(SCOPE, key).await
+    /// What was answered under this key of `POST /orders` in this visit, if anything.
+    pub async fn answered_order(&self, visit: Option<&str>, key: &str) -> Result<Option<StoredAnswer>, LedgerError> {
+        self.stored_answer(scope(visit), key).await
+    }
+
+    /// What was answered under this key when this hold became an order, in whichever visit. A buyer whose session ended
+    /// before the answer came is still told: whoever knows the hold and the key is the one.
+    pub async fn answered_hold(&self, hold: &HoldId, key: &str) -> Result<Option<StoredAnswer>, LedgerError> {
+        self.run(Mode::Look, (hold.clone(), key.to_owned()), |on, (hold, key)| {
+            Box::pin(async move {
+                let find = "SELECT visit FROM orders WHERE hold = $1";
+                let order: Option<(Option<String>,)> = sql(find).bind(hold.as_str()).optional(on).await?;
+                let Some((visit,)) = order else { return Ok(End::Rollback(None)) };
+                Ok(End::Rollback(idempotency::stored(on, &scope(visit.as_deref()), key).await?))
+            })
+        })
+        .await
     }
 
     /// Records a pending order, its items, its payment task and the answer, or nothing.
@@ -208,7 +225,9 @@ async fn take_overdue(
 /// Each insertion that finds another's row waits until that is committed or undone.
 async fn place(tx: &mut Connection, new: &NewOrder) -> Result<End<PlaceOutcome>, LedgerError> {
     let order = &new.order;
-    if let Some(earlier) = idempotency::store(tx, SCOPE, &new.key, &new.answer, order.created_ms).await? {
+    if let Some(earlier) =
+        idempotency::store(tx, &scope(order.visit.as_deref()), &new.key, &new.answer, order.created_ms).await?
+    {
         return Ok(End::Rollback(PlaceOutcome::Answered(earlier)));
     }
     let inserted = sql(

@@ -308,6 +308,13 @@ impl Shop {
         self.post("/orders", &[("idempotency-key", key)], &json!({ "hold": hold })).await
     }
 
+    /// In a visit of that name, or where no gateway vouches for anybody.
+    pub async fn order_in(&self, visit: Option<&str>, key: &str, hold: &str) -> Reply {
+        let mut headers = vec![("idempotency-key", key), ("content-type", "application/json")];
+        headers.extend(visit.map(|visit| ("stanchion-visitor", visit)));
+        ask(&self.router, "POST", "/orders", &headers, json!({ "hold": hold }).to_string().into()).await
+    }
+
     /// Orders what is free and gives the order's name and its charge's.
     pub async fn ordered(&self, wish: Value) -> (String, String) {
         let hold = self.held(wish).await;
