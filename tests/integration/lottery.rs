@@ -4,6 +4,7 @@ mod million;
 mod nodes;
 mod operator;
 mod proof;
+mod restarts;
 
 use std::{
     collections::BTreeMap,
