@@ -37,7 +37,7 @@ pub struct House {
     pub room: Arc<LiveRoom>,
     pub keyring: Keyring,
     pub shop: Shop,
-    rooms: Rooms,
+    pub rooms: Rooms,
     shutdown: Shutdown,
 }
 
