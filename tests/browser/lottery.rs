@@ -43,6 +43,8 @@ async fn nobody_touches_the_page_from_the_pre_queue_through_the_draw_into_the_sh
     browser.until("/^00:0\\d$/.test(document.querySelector('[data-f=countdown]').textContent)").await;
     assert_eq!(browser.js("document.querySelector('#place').offsetParent").await, serde_json::Value::Null);
     assert_eq!(browser.js("!!document.querySelector('a[download]').offsetParent").await, true, "a receipt is offered");
+    let counted = "document.querySelector('[data-f=line]').textContent === '1'";
+    assert_eq!(browser.js(counted).await, true, "whoever is in is counted, from the first page on");
     let visitor = browser.visitor().await;
     browser.screenshots("lottery-1-prequeue").await;
 

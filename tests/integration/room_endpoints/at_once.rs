@@ -47,14 +47,14 @@ where
 async fn poll(house: &House, visitor: &Browser) -> Polled {
     let cookies = visitor.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("; ");
     let at_once = room::at_once(Arc::clone(&house.rooms), "/__room");
-    let router = room::router(Arc::clone(&house.rooms), "/__room");
+    let endpoints = room::router(Arc::clone(&house.rooms), "/__room");
     let peer = Peer::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 4_000)), false);
     eventually("two polls between two looks", async || {
         let request = Request::get("/__room/main/status?to=/shop").header("cookie", &cookies).extension(peer);
         let request = request.body(Full::<Bytes>::default()).unwrap();
         let before = house.room.view().clone();
         let answer = at_once.answer(request.method(), request.uri(), request.headers(), peer);
-        let routed = router.clone().oneshot(request.map(axum::body::Body::new)).await.unwrap();
+        let routed = endpoints.clone().oneshot(request.map(axum::body::Body::new)).await.unwrap();
         if !Arc::ptr_eq(&before, &house.room.view()) {
             return None;
         }
