@@ -22,15 +22,15 @@
 pub mod audit;
 pub mod config;
 mod http;
-mod ids;
-mod inventory;
+pub(crate) mod ids;
+pub(crate) mod inventory;
 mod ledger;
 mod office;
 mod orders;
 pub mod pages;
 mod provider;
 mod reconcile;
-mod seats;
+pub(crate) mod seats;
 pub mod views;
 mod webhooks;
 mod window;
@@ -41,10 +41,13 @@ use std::sync::Arc;
 use axum::Router;
 use tokio::sync::{Notify, Semaphore};
 
-pub use self::config::{BoxOfficeConfig, EventConfig, ProviderConfig};
+pub use self::{
+    config::{BoxOfficeConfig, EventConfig, ProviderConfig},
+    ledger::{Migrations, OpenLedgerError, migrate},
+};
 use self::{
     inventory::Inventory,
-    ledger::{Ledger, OpenLedgerError},
+    ledger::Ledger,
     office::{Office, OfficeError},
     provider::Provider,
     seats::SeatPlan,
@@ -95,7 +98,7 @@ impl BoxOffice {
         config.validate()?;
         let provider = Provider::new(&config.provider)
             .ok_or_else(|| ConfigError::only("provider.url: use http://HOST:PORT without a path"))?;
-        let ledger = Ledger::open(&config.database).await?;
+        let ledger = Ledger::open(&config.database, config.database_connections).await?;
         ledger.put_event(&config.event).await?;
         let plan = SeatPlan::new(config.event.seats);
         let inventory = Inventory::new(engine, &config.event.id, &plan, config.event.general_admission);

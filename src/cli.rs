@@ -3,9 +3,12 @@
 
 mod box_office;
 mod check_config;
+mod database;
 mod demo;
 mod gateway;
+mod migrate;
 mod pay_sandbox;
+mod race;
 mod rehearse;
 mod sale;
 mod store;
@@ -34,7 +37,9 @@ enum Command {
     Serve(gateway::Args),
     BoxOffice(box_office::Args),
     PaySandbox(pay_sandbox::Args),
+    Race(race::Args),
     Rehearse(rehearse::Args),
+    Migrate(migrate::Args),
     CheckConfig(check_config::Args),
     VerifyDraw(verify_draw::Args),
     /// Print a new signing key
@@ -48,7 +53,7 @@ enum Command {
 
 /// Runs the command line of this process.
 ///
-/// Exit status: 0 when it did what was asked, 1 when it could not or a rehearsal broke a guarantee, 2 when the
+/// Exit status: 0 when it did what was asked, 1 when it could not or a rehearsal or race broke a guarantee, 2 when the
 /// arguments make no sense.
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
@@ -57,9 +62,11 @@ pub fn run() -> ExitCode {
         Command::VerifyDraw(args) => verify_draw::run(&args),
         Command::Keygen => Ok(check_config::keygen()),
         Command::Rehearse(args) => on_runtime("warn", rehearse::run(args)),
+        Command::Race(args) => on_runtime("warn", race::run(args)),
         Command::Demo(args) => on_runtime("warn", demo::run(args)),
         Command::Serve(args) => on_runtime("info", gateway::run(args)),
         Command::BoxOffice(args) => on_runtime("info", box_office::run(args)),
+        Command::Migrate(args) => on_runtime("warn", migrate::run(args)),
         Command::PaySandbox(args) => on_runtime("info", pay_sandbox::run(args)),
     };
     outcome.unwrap_or_else(|error| {

@@ -23,12 +23,14 @@
 //! | [`box_office`] | seats, holds, orders, ledger, payments; knows nothing of the waiting room |
 //! | [`pay_sandbox`] | a payment provider to test against |
 //! | [`rehearse`] | thousands of visitors in one process, or a million on virtual time, and a verdict |
+//! | [`race`] | buyers racing for a seat, under the shop's scripts and under other ways to sell |
 //! | [`cli`] | arguments and wiring |
 //!
 //! Dependencies point one way: `clock, shutdown, telemetry, embed, listener, store, pages` ← `queue, tokens` ←
 //! `config` ← `admission` ← `gateway` ← `room, admin` ← `cli`. The shop, [`box_office`] and [`pay_sandbox`], knows
-//! nothing of the waiting room, nor it of them; [`rehearse`] is a client of both, and only its [`rehearse::simulate`]
-//! uses the steps of `admission`. A test scans the imports and holds these lines.
+//! nothing of the waiting room, nor it of them; [`race`] sells by the shop's inventory, and knows as little of the room;
+//! [`rehearse`] is a client of both, and only its [`rehearse::simulate`] uses the steps of `admission`. A test scans the
+//! imports and holds these lines.
 //!
 //! # Life of a request
 //!
@@ -57,6 +59,7 @@ pub mod listener;
 pub mod pages;
 pub mod pay_sandbox;
 pub mod queue;
+pub mod race;
 pub mod rehearse;
 pub mod room;
 pub mod shutdown;

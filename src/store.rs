@@ -28,7 +28,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// Binds a file name such as `join-7.lua` to its text.
+    /// Binds a file name such as `join-8.lua` to its text.
     pub const fn new(file: &'static str, source: &'static str) -> Self {
         Self { file, source, sha1: OnceLock::new() }
     }

@@ -1,6 +1,6 @@
 //! What the box office sells, where it keeps the ledger, who takes the money.
 
-use std::time::Duration;
+use std::{num::NonZeroU32, time::Duration};
 
 use http::Uri;
 
@@ -14,8 +14,11 @@ pub struct BoxOfficeConfig {
     pub event: EventConfig,
     /// How long a buyer may think before paying: 1 s to 24 h.
     pub hold_ttl: Duration,
-    /// Path of the `SQLite` file, or `sqlite:PATH`. Created when missing; its folder must exist.
-    pub database: String,
+    /// Path of the `SQLite` file, or `sqlite:PATH`, created when missing (its folder must exist); or
+    /// `postgres://USER:PASSWORD@HOST:PORT/DATABASE`.
+    pub database: Secret,
+    /// Most connections to a `PostgreSQL` server; a quarter of those it grants, at most 16, unless given.
+    pub database_connections: Option<NonZeroU32>,
     /// Who takes the money.
     pub provider: ProviderConfig,
 }

@@ -19,6 +19,11 @@ macro_rules! id {
                 Self(format!(concat!($prefix, "{:032x}"), rand::random::<u128>()))
             }
 
+            /// One of a given number: for what is nobody's right, such as a race among buyers that do not exist.
+            pub fn numbered(number: u128) -> Self {
+                Self(format!(concat!($prefix, "{:032x}"), number))
+            }
+
             /// As text.
             pub fn as_str(&self) -> &str {
                 &self.0

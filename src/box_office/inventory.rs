@@ -15,7 +15,7 @@ pub use view::Inventory as InventoryState;
 use self::{
     keys::Keys,
     scripts::{
-        FIND_HOLD, FORGET_SALES, HOLD_SEATS, HOLD_TICKETS, OPEN_EVENT, PAY_HOLD, REHOLD, RELEASE_HOLD, SELL,
+        ERASE, FIND_HOLD, FORGET_SALES, HOLD_SEATS, HOLD_TICKETS, OPEN_EVENT, PAY_HOLD, REHOLD, RELEASE_HOLD, SELL,
         SWEEP_HOLDS, VIEW_SEATS,
     },
 };
@@ -29,6 +29,8 @@ use crate::store::{Arg, Script, SharedEngine, StoreError, Value};
 const REMEMBER: Duration = Duration::from_mins(5);
 /// Most holds looked at in one run of the sweep.
 const SWEEP_AT_MOST: u32 = 500;
+/// Most keys removed in one call.
+const ERASE_AT_MOST: usize = 100;
 
 /// What a buyer wants, holds or bought: named seats, or a number of general-admission tickets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -210,7 +212,8 @@ impl Inventory {
         view::parse(&reply, self.seats.len(), self.tickets)?.ok_or(InventoryError::Lost)
     }
 
-    async fn find(&self, hold: &HoldId) -> Result<Option<Tickets>, StoreError> {
+    /// What a hold holds or held, until it is forgotten.
+    pub async fn find(&self, hold: &HoldId) -> Result<Option<Tickets>, StoreError> {
         let keys = vec![self.keys.holds.clone()];
         match self.run(&FIND_HOLD, &keys, vec![hold.as_str().into()]).await? {
             Value::Nil => Ok(None),
@@ -220,6 +223,16 @@ impl Inventory {
             }
             other => Err(scripts::unexpected(&FIND_HOLD, &other)),
         }
+    }
+
+    /// Removes everything. Only for an event that nobody sells.
+    pub async fn erase(&self) -> Result<(), StoreError> {
+        let keys = &self.keys;
+        let shared = [&keys.holds, &keys.deadlines, &keys.tickets, &keys.sold].into_iter().cloned();
+        for some in shared.chain(self.seats.iter().cloned()).collect::<Vec<_>>().chunks(ERASE_AT_MOST) {
+            self.run(&ERASE, some, Vec::new()).await?;
+        }
+        Ok(())
     }
 
     fn hold_keys(&self, seats: &[String]) -> Vec<String> {

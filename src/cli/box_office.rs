@@ -5,6 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc};
 use anyhow::Context as _;
 
 use super::{
+    database::DatabaseArgs,
     sale::{self, SaleArgs},
     store, until_signalled,
 };
@@ -39,9 +40,8 @@ pub struct Args {
     data: PathBuf,
     #[command(flatten)]
     store: store::StoreArgs,
-    /// The ledger [default: DIR/ledger.sqlite].
-    #[arg(long, env = "STANCHION_DATABASE", value_name = "URL", hide_env_values = true)]
-    database: Option<String>,
+    #[command(flatten)]
+    database: DatabaseArgs,
     /// The payment provider.
     #[arg(long, default_value = "http://127.0.0.1:8082", value_name = "URL")]
     provider: String,
@@ -62,7 +62,8 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let config = BoxOfficeConfig {
         event: args.sale.event(),
         hold_ttl: args.sale.hold_for,
-        database: args.database.unwrap_or_else(|| sale::sqlite_url(&args.data)),
+        database: args.database.address(&args.data),
+        database_connections: args.database.database_connections,
         provider: ProviderConfig {
             webhook_secrets: args.webhook_secret.into_iter().map(Into::into).collect(),
             ..sale::provider(args.provider, &args.provider_key)

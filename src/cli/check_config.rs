@@ -9,7 +9,7 @@ use crate::{
 
 /// Check a configuration file without starting anything
 ///
-/// Reports every problem at once, each with its cure. Exit status 0 when the file can be used, 1 otherwise.
+/// Reports every problem at once, each with its cure, and warns of what is likely not meant. Exit status 0 when the file can be used, 1 otherwise.
 ///
 /// Example: stanchion check-config stanchion.toml
 #[derive(Debug, clap::Args)]
@@ -20,6 +20,9 @@ pub struct Args {
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let config = ServeConfig::load(Some(&args.file), Overrides::default())?;
+    for warning in config.warnings() {
+        eprintln!("warning: {warning}");
+    }
     println!("{}: fine. {} room(s): {}", args.file.display(), config.rooms.len(), room_names(&config));
     let draws = |room: &&RoomConfig| room.policy.schedule.method == Method::Lottery;
     for room in config.rooms.iter().filter(draws).filter(|_| config.redis.is_none()) {

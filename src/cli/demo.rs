@@ -14,6 +14,7 @@ use http::Method;
 use tokio::net::TcpListener;
 
 use super::{
+    database::DatabaseArgs,
     gateway::{Keys, build, open_rooms, signing_keys},
     sale::{self, SaleArgs},
     store, until_signalled,
@@ -71,9 +72,8 @@ pub struct Args {
     data: Option<PathBuf>,
     #[command(flatten)]
     store: store::StoreArgs,
-    /// The ledger [default: DIR/ledger.sqlite].
-    #[arg(long, env = "STANCHION_DATABASE", value_name = "URL", hide_env_values = true)]
-    database: Option<String>,
+    #[command(flatten)]
+    database: DatabaseArgs,
     /// Token of the admin API; made and printed when not given.
     #[arg(long, env = "STANCHION_ADMIN_TOKEN", hide_env_values = true, value_name = "TOKEN")]
     admin_token: Option<String>,
@@ -187,7 +187,8 @@ fn box_office(args: &Args, data: &DataDir, provider: SocketAddr) -> anyhow::Resu
     Ok(BoxOfficeConfig {
         event: args.sale.event(),
         hold_ttl: args.sale.hold_for,
-        database: args.database.clone().unwrap_or_else(|| sale::sqlite_url(data.path())),
+        database: args.database.address(data.path()),
+        database_connections: args.database.database_connections,
         provider: ProviderConfig {
             webhook_secrets: vec![secret.as_str().into()],
             ..sale::provider(format!("http://{provider}"), &secret)

@@ -52,8 +52,3 @@ pub fn lasting_secret(file: &std::path::Path) -> anyhow::Result<String> {
     crate::config::keys::write_secret(file, &secret)?;
     Ok(secret)
 }
-
-/// The ledger of a data directory.
-pub fn sqlite_url(data: &std::path::Path) -> String {
-    format!("sqlite:{}", data.join("ledger.sqlite").display())
-}

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Deserializer, de};
 
-use super::{ConfigError, adaptive::AdaptiveTable};
+use super::{ConfigError, adaptive::AdaptiveTable, problems::Problems};
 use crate::queue::Method;
 
 /// `stanchion.toml`.
@@ -19,7 +19,7 @@ pub struct ConfigFile {
     pub data: Option<PathBuf>,
     /// `redis://…`; the embedded engine when absent.
     pub redis: Option<String>,
-    /// The rooms; a request goes to the first that guards its host and path.
+    /// The rooms; a request goes to the one that names its host, and of several to the one with the longest path.
     #[serde(default)]
     pub rooms: Vec<RoomTable>,
 }
@@ -70,10 +70,13 @@ pub struct RoomTable {
     #[serde(default, deserialize_with = "duration")]
     pub settle: Option<Duration>,
     /// RFC 3339. From then on visitors may come and wait for the opening. Default: nobody before the opening.
+    #[serde(default, deserialize_with = "instant")]
     pub prequeue_at: Option<String>,
     /// RFC 3339. Default: open at once.
+    #[serde(default, deserialize_with = "instant")]
     pub opens_at: Option<String>,
     /// RFC 3339. Default: when the operator says so.
+    #[serde(default, deserialize_with = "instant")]
     pub closes_at: Option<String>,
     /// `fifo` or `lottery`: how whoever came in the pre-queue is ordered. Default `fifo`.
     pub method: Option<Method>,
@@ -119,14 +122,60 @@ pub struct HeaderTable {
     pub value: String,
 }
 
+/// A file in which more than this is wrong is best mended step by step.
+const MOST_PROBLEMS: usize = 20;
+
 impl ConfigFile {
     /// Parses TOML.
     ///
     /// # Errors
-    /// Where it is not TOML, or a field is unknown or of the wrong type, with line and column.
+    /// Where it is not TOML; else every field that is unknown or of the wrong type, with line and column.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        toml::from_str(text).map_err(|error| ConfigError::only(error.to_string().trim_end().to_owned()))
+        toml::from_str(text).map_err(|error| all_problems(text, error))
     }
+}
+
+/// All that is wrong with the fields: the parser stops at the first, so the line it complains of is taken out and it reads on.
+fn all_problems(text: &str, first: toml::de::Error) -> ConfigError {
+    let mut problems = Problems::default();
+    let (mut left, mut error) = (text.to_owned(), Some(first));
+    for _ in 0..MOST_PROBLEMS {
+        let Some(found) = error else { break };
+        problems.add(explain(&found));
+        // Without its line nothing would be left to read, or what follows would be read as something else.
+        let Some(rest) = found.span().and_then(|span| without_line(&left, span.start)) else { break };
+        left = rest;
+        error = if left.parse::<toml::Table>().is_ok() { toml::from_str::<ConfigFile>(&left).err() } else { None };
+    }
+    problems.into_error()
+}
+
+/// `text` with blanks for the line at `position`, so that all others keep their numbers. `None` for the head of a table.
+fn without_line(text: &str, position: usize) -> Option<String> {
+    let from = text.get(..position)?.rfind('\n').map_or(0, |end| end + 1);
+    let to = text.get(position..)?.find('\n').map_or(text.len(), |end| position + end);
+    let is_head = text.get(from..to)?.trim_start().starts_with('[');
+    (!is_head).then(|| format!("{}{}{}", &text[..from], " ".repeat(to - from), &text[to..]))
+}
+
+/// What the parser says, and what to do where its words do not tell.
+fn explain(error: &toml::de::Error) -> String {
+    let said = error.to_string();
+    let said = said.trim_end();
+    let unknown = error.message().strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
+    match unknown {
+        Some("admin_token") => format!("{said}\nIt is a secret: set STANCHION_ADMIN_TOKEN in the environment instead"),
+        // What is known beside it tells which table it stands in.
+        Some(field) if error.message().contains("`rooms`") && is_of_a_room(field) => {
+            format!("{said}\n{field} belongs to a room: write it below a line [[rooms]]")
+        }
+        _ => said.to_owned(),
+    }
+}
+
+fn is_of_a_room(field: &str) -> bool {
+    let empty = toml::Table::from_iter([(field.to_owned(), toml::Value::Boolean(false))]);
+    RoomTable::deserialize(empty).err().is_some_and(|error| !error.message().starts_with("unknown field"))
 }
 
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
@@ -134,4 +183,18 @@ fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duratio
     humantime::parse_duration(&text)
         .map(Some)
         .map_err(|error| de::Error::custom(format!("{text:?} is not a duration such as 90s, 10m or 2h: {error}")))
+}
+
+/// A time, in quotes or not: TOML has times of its own.
+fn instant<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "a time such as 2030-05-01T10:00:00+02:00")]
+    enum Written {
+        Text(String),
+        Time(toml::value::Datetime),
+    }
+    Ok(Some(match Written::deserialize(deserializer)? {
+        Written::Text(text) => text,
+        Written::Time(time) => time.to_string(),
+    }))
 }

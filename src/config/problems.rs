@@ -56,6 +56,16 @@ impl Problems {
         result.map_err(|error| self.0.push(format!("{field}: {error}"))).ok()
     }
 
+    /// The problems, where they are none.
+    pub(super) fn into_list(self) -> Vec<String> {
+        self.0
+    }
+
+    /// The problems as an error.
+    pub(super) fn into_error(self) -> ConfigError {
+        ConfigError { problems: self.0 }
+    }
+
     /// `value` when nothing was wrong.
     ///
     /// # Errors
@@ -63,7 +73,7 @@ impl Problems {
     pub fn finish<T>(self, value: Option<T>) -> Result<T, ConfigError> {
         match value {
             Some(value) if self.0.is_empty() => Ok(value),
-            _ => Err(ConfigError { problems: self.0 }),
+            _ => Err(self.into_error()),
         }
     }
 }

@@ -114,10 +114,10 @@ impl RoomConfig {
         let prequeue_ms = policy.schedule.prequeue_at_ms.zip(policy.schedule.opens_at_ms);
         let prequeue = prequeue_ms.map(|(from, to)| Duration::from_millis(to.saturating_sub(from)));
         problems.check(prequeue.is_none_or(|prequeue| queue_token_ttl >= prequeue.saturating_add(policy.grace)), || {
-            field("queue_token_ttl is shorter than the pre-queue and grace, so that who comes first would lose their place")
+            field("queue_token_ttl is shorter than the pre-queue and grace together, so that who comes first would lose their place: make it longer")
         });
         problems.check(queue_token_ttl >= policy.grace, || {
-            field("queue_token_ttl is shorter than grace, so that visitors who are there lose their place")
+            field("queue_token_ttl is shorter than grace, so that visitors who are there lose their place: make it longer")
         });
         let durations = [
             ("queue_token_ttl", queue_token_ttl),
@@ -126,7 +126,7 @@ impl RoomConfig {
             ("grace", policy.grace),
         ];
         for (name, duration) in durations {
-            problems.check(duration <= LONGEST, || field(&format!("{name} is longer than a year")));
+            problems.check(duration <= LONGEST, || field(&format!("{name} is longer than a year: use less")));
         }
         let max_parallel = table.max_parallel.unwrap_or(MAX_PARALLEL);
         problems.check(max_parallel == 0 || (2..=10_000).contains(&max_parallel), || {
@@ -152,6 +152,33 @@ impl RoomConfig {
             title: table.title.unwrap_or_else(|| "You are in line".to_owned()),
             cookie_domain: table.cookie_domain,
         })
+    }
+}
+
+impl RoomConfig {
+    /// What can be used but is likely not meant.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Problems::default();
+        let claim_window = self.policy.claim_window;
+        warnings.check(claim_window >= BACKGROUND_TAB, || {
+            format!(
+                "room {}: claim_window {claim_window:?} is below 75s: browsers let a tab in the background ask once a minute, so \
+                 that whoever looks elsewhere misses their turn",
+                self.name
+            )
+        });
+        warnings.into_list()
+    }
+
+    /// A host and path that both rooms guard, so that nobody could tell whose a request is.
+    pub(super) fn conflict(&self, other: &Self) -> Option<String> {
+        let host = match self.hosts.as_slice() {
+            [] if other.hosts.is_empty() => "every host",
+            hosts => hosts.iter().find(|host| other.hosts.contains(host))?,
+        };
+        let plain = |path: &str| path.trim_end_matches('/').to_owned();
+        let path = self.paths.iter().find(|path| other.paths.iter().any(|other| plain(other) == plain(path)))?;
+        Some(format!("{path} of {host}"))
     }
 }
 
@@ -204,8 +231,12 @@ fn schedule(table: &RoomTable, field: &dyn Fn(&str) -> String, problems: &mut Pr
     problems.check(method == Method::Fifo || table.prequeue_at.is_some(), || {
         field("method = \"lottery\" needs prequeue_at and opens_at: whoever comes between them takes part in the draw")
     });
-    problems.check(are_in_order(prequeue_at_ms, opens_at_ms), || field("prequeue_at is not before opens_at"));
-    problems.check(are_in_order(opens_at_ms, closes_at_ms), || field("closes_at is not after opens_at"));
+    problems.check(are_in_order(prequeue_at_ms, opens_at_ms), || {
+        field("prequeue_at is not before opens_at: the pre-queue comes first")
+    });
+    problems.check(are_in_order(opens_at_ms, closes_at_ms), || {
+        field("closes_at is not after opens_at: a sale closes after it opened")
+    });
     let is_named = |beacon: &String| (1..=256).contains(&beacon.len()) && !beacon.contains(char::is_control);
     problems.check(table.beacon.as_ref().is_none_or(is_named), || {
         field("beacon: name the round in 1 to 256 characters, such as \"drand quicknet round 12345678\"")
@@ -218,12 +249,20 @@ fn schedule(table: &RoomTable, field: &dyn Fn(&str) -> String, problems: &mut Pr
 /// bucket of one would stand full until the next look, and lose what came meanwhile.
 pub fn default_burst(rate: f64) -> u32 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to what fits")]
-    let burst = (rate / 4.0).ceil().clamp(2.0, f64::from(u32::MAX)) as u32;
+    let burst = (rate / 4.0).ceil().min(f64::from(u32::MAX)).max(2.0) as u32;
     burst
 }
 
 /// [`RoomConfig::max_parallel`] unless set: what one person's tabs need, and too little for a crowd.
 pub const MAX_PARALLEL: u32 = 32;
+
+/// One entry in a quarter of an hour: what is slower is a slip of the pen. To let in nobody, pause the room.
+const SLOWEST: f64 = 0.001;
+/// Entries per second.
+const FASTEST: f64 = 1e6;
+
+/// Browsers let a tab in the background poll once a minute at least; see `claim_window`'s default.
+const BACKGROUND_TAB: Duration = Duration::from_secs(75);
 
 /// Nothing of a sale lasts longer.
 const LONGEST: Duration = Duration::from_hours(366 * 24);
@@ -249,8 +288,8 @@ fn is_host(text: &str) -> bool {
 /// Notes what is wrong with a policy; `field` says where it stands.
 pub fn check_policy(policy: &Policy, session_cap: Duration, field: &dyn Fn(&str) -> String, problems: &mut Problems) {
     problems.check(policy.capacity > 0, || field("capacity is 0, which admits nobody: use 1 or more"));
-    problems.check(policy.rate.is_finite() && policy.rate > 0.0 && policy.rate <= 1e6, || {
-        field(&format!("rate {} per second: use more than 0 and at most 1000000", policy.rate))
+    problems.check((SLOWEST..=FASTEST).contains(&policy.rate), || {
+        field(&format!("rate {} per second: use {SLOWEST} to {FASTEST}", policy.rate))
     });
     problems.check(policy.burst > 0, || field("burst is 0, which admits nobody: use 1 or more"));
     for (name, duration) in [
@@ -259,10 +298,16 @@ pub fn check_policy(policy: &Policy, session_cap: Duration, field: &dyn Fn(&str)
         ("absent_after", policy.absent_after),
         ("grace", policy.grace),
     ] {
-        problems.check(duration >= Duration::from_secs(1), || field(&format!("{name} is below one second")));
+        problems.check(duration >= Duration::from_secs(1), || {
+            field(&format!("{name} is below one second: use 1s or more"))
+        });
     }
-    problems.check(policy.grace >= policy.absent_after, || field("grace is shorter than absent_after"));
-    problems.check(session_cap >= policy.session_ttl, || field("session_cap is shorter than session_ttl"));
+    problems.check(policy.grace >= policy.absent_after, || {
+        field("grace is shorter than absent_after: who is absent keeps their place for the grace, so make it longer")
+    });
+    problems.check(session_cap >= policy.session_ttl, || {
+        field("session_cap is shorter than session_ttl: no session outlives the cap, so make it longer")
+    });
 }
 
 /// An address such as `http://127.0.0.1:3000`.

@@ -54,6 +54,11 @@ impl ServeConfig {
             .map_err(|error| ConfigError::only(format!("{}: {error}", path.display())))
     }
 
+    /// What can be used but is likely not meant.
+    pub fn warnings(&self) -> Vec<String> {
+        self.rooms.iter().flat_map(RoomConfig::warnings).collect()
+    }
+
     fn build(file: ConfigFile, overrides: Overrides) -> Result<Self, ConfigError> {
         let mut problems = Problems::default();
         let tables = if file.rooms.is_empty() { vec![RoomTable::default()] } else { file.rooms };
@@ -71,6 +76,14 @@ impl ServeConfig {
             problems.check(rooms[..index].iter().all(|other| other.name != room.name), || {
                 format!("room {}: there are two rooms of this name; rename one", room.name)
             });
+            for other in &rooms[..index] {
+                if let Some(shared) = room.conflict(other) {
+                    problems.add(format!(
+                        "rooms {} and {} both guard {shared}: give each hosts or paths of its own",
+                        other.name, room.name
+                    ));
+                }
+            }
         }
         let config = Self {
             listen: overrides.listen.or(file.listen).unwrap_or((Ipv4Addr::LOCALHOST, 8080).into()),
@@ -152,6 +165,51 @@ mod tests {
     }
 
     #[test]
+    fn every_field_that_cannot_be_read_is_named_with_its_line_and_the_cure() {
+        let said = problems(
+            "admin_token = \"secret\"\norigin = \"http://127.0.0.1:1\"\n\n[[rooms]]\ncapacity = \"many\"\nrate = 5\n\
+             grace = 90\nhosts = \"shop.test\"\nopens_at = true\n",
+        );
+        for words in [
+            "STANCHION_ADMIN_TOKEN",
+            "origin belongs to a room: write it below a line [[rooms]]",
+            "line 5",
+            "line 7",
+            "line 8",
+            "2030-05-01T10:00:00+02:00",
+            "6 problems",
+        ] {
+            assert!(said.contains(words), "{words} is missing from: {said}");
+        }
+        assert!(!said.contains("secret\n"), "{said}");
+    }
+
+    #[test]
+    fn a_time_needs_no_quotes_but_an_offset() {
+        let room = |times: &str| format!("[[rooms]]\norigin = \"http://127.0.0.1:1\"\n{times}\n");
+        assert_eq!(problems(&room("opens_at = 2030-05-01T10:00:00+02:00")), "no problem");
+        assert_eq!(problems(&room("opens_at = \"2030-05-01T10:00:00+02:00\"")), "no problem");
+        let said = problems(&room("opens_at = 2030-05-01T10:00:00"));
+        assert!(said.contains("such as 2030-05-01T10:00:00+02:00"), "{said}");
+    }
+
+    #[test]
+    fn a_rate_that_is_no_number_is_one_problem() {
+        let said = problems("[[rooms]]\norigin = \"http://127.0.0.1:1\"\nrate = nan\n");
+        assert!(said.contains("use 0.001 to 1000000") && !said.contains("problems"), "{said}");
+    }
+
+    #[test]
+    fn what_is_likely_not_meant_is_a_warning() {
+        let config = |line: &str| {
+            let file = ConfigFile::parse(&format!("[[rooms]]\norigin = \"http://127.0.0.1:1\"\n{line}\n")).unwrap();
+            ServeConfig::build(file, Overrides::default()).unwrap()
+        };
+        assert_eq!(config("").warnings(), Vec::<String>::new());
+        assert!(config("claim_window = \"30s\"").warnings()[0].contains("below 75s"));
+    }
+
+    #[test]
     fn what_would_guard_nothing_is_refused() {
         for line in [
             r#"hosts = ["shop.test:8080"]"#,
@@ -217,5 +275,22 @@ mod tests {
     fn two_rooms_of_one_name_are_refused() {
         let room = "[[rooms]]\norigin = \"http://127.0.0.1:1\"\n";
         assert!(problems(&format!("{room}{room}")).contains("two rooms of this name"));
+    }
+
+    #[test]
+    fn two_rooms_that_guard_the_same_are_refused() {
+        let room =
+            |name: &str, line: &str| format!("[[rooms]]\nname = \"{name}\"\norigin = \"http://127.0.0.1:1\"\n{line}\n");
+        for (one, other, shared) in [
+            ("", "", "/ of every host"),
+            (r#"paths = ["/a/", "/b"]"#, r#"paths = ["/b/"]"#, "/b/ of every host"),
+            (r#"hosts = ["a.test", "b.test"]"#, r#"hosts = ["b.test"]"#, "/ of b.test"),
+        ] {
+            let said = problems(&[room("one", one), room("two", other)].concat());
+            assert!(said.contains("rooms one and two") && said.contains(shared), "{said}");
+        }
+        for (one, other) in [("", r#"paths = ["/b"]"#), ("", r#"hosts = ["a.test"]"#)] {
+            assert_eq!(problems(&[room("one", one), room("two", other)].concat()), "no problem");
+        }
     }
 }

@@ -3,12 +3,13 @@
 use super::RoomName;
 
 /// How many keys a room has.
-pub(super) const KEY_COUNT: usize = 8;
+pub(super) const KEY_COUNT: usize = 9;
 
 /// The room's keys, in the order in which every script of the queue takes the first of them that it needs: line, seen,
-/// called, inside, state, over (who was ended), roster (who takes part in the draw), nodes (what each gateway reports).
+/// called, inside, state, notes (on who is called or inside), over (who was ended), roster (who takes part in the draw),
+/// nodes (what each gateway reports).
 pub fn of_room(room: &RoomName) -> [String; KEY_COUNT] {
-    ["line", "seen", "called", "inside", "state", "over", "roster", "nodes"]
+    ["line", "seen", "called", "inside", "state", "notes", "over", "roster", "nodes"]
         .map(|part| format!("stanchion:{{{room}}}:{part}"))
 }
 
@@ -28,6 +29,7 @@ mod tests {
                 "stanchion:{main}:called",
                 "stanchion:{main}:inside",
                 "stanchion:{main}:state",
+                "stanchion:{main}:notes",
                 "stanchion:{main}:over",
                 "stanchion:{main}:roster",
                 "stanchion:{main}:nodes",

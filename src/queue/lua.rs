@@ -1,4 +1,5 @@
-//! The queue's scripts as files: each is the shared part and its own.
+//! The queue's scripts as files: each is what it shares with others, and its own. Whatever a script brings along is set up
+//! anew by each run, so it brings only what it needs.
 //!
 //! When Redis is at its memory limit it refuses a script at its first write that could take memory, so none is left
 //! half-done. Only a join may be refused: everything else frees memory, or moves a visitor from one set to another, and
@@ -6,32 +7,45 @@
 
 use crate::store::Script;
 
-macro_rules! script {
-    ($file:literal) => {
-        script!($file, "#!lua flags=allow-oom\n")
+/// What scripts share: `room` all of them, `slots` those that deal with who is called or inside, `places` those that tell
+/// visitors their places. Each needs the one before.
+macro_rules! shared {
+    (room) => {
+        include_str!("../../lua/queue.lua")
     };
-    ($file:literal, $flags:literal) => {{
-        const SOURCE: &str =
-            concat!($flags, include_str!("../../lua/queue.lua"), include_str!(concat!("../../lua/", $file)));
+    (slots) => {
+        concat!(shared!(room), include_str!("../../lua/queue_slots.lua"))
+    };
+    (places) => {
+        concat!(shared!(slots), include_str!("../../lua/queue_places.lua"))
+    };
+}
+
+macro_rules! script {
+    ($shared:ident, $file:literal) => {
+        script!($shared, $file, "#!lua flags=allow-oom\n")
+    };
+    ($shared:ident, $file:literal, $flags:literal) => {{
+        const SOURCE: &str = concat!($flags, shared!($shared), include_str!(concat!("../../lua/", $file)));
         Script::new($file, SOURCE)
     }};
 }
 
-pub(super) static CONFIGURE: Script = script!("configure-7.lua");
-pub(super) static MODE: Script = script!("mode-6.lua");
-pub(super) static JOIN: Script = script!("join-7.lua", "");
-pub(super) static CALL: Script = script!("call-6.lua");
-pub(super) static CLAIM: Script = script!("claim-7.lua");
-pub(super) static RENEW: Script = script!("renew-6.lua");
-pub(super) static RELEASE: Script = script!("release-6.lua");
-pub(super) static LEAVE: Script = script!("leave-7.lua");
-pub(super) static SEEN: Script = script!("seen-7.lua");
-pub(super) static SWEEP: Script = script!("sweep-6.lua");
-pub(super) static SNAPSHOT: Script = script!("snapshot-7.lua");
-pub(super) static RESET: Script = script!("reset-8.lua");
-pub(super) static SEAL: Script = script!("seal-7.lua");
-pub(super) static ROSTER: Script = script!("roster-7.lua");
-pub(super) static DRAW: Script = script!("draw-7.lua");
-pub(super) static REPORT: Script = script!("report-8.lua");
-pub(super) static DECIDE: Script = script!("decide-5.lua");
-pub(super) static SKETCH: Script = script!("sketch-5.lua");
+pub(super) static CONFIGURE: Script = script!(room, "configure-8.lua");
+pub(super) static MODE: Script = script!(room, "mode-5.lua");
+pub(super) static JOIN: Script = script!(places, "join-8.lua", "");
+pub(super) static CALL: Script = script!(slots, "call-7.lua");
+pub(super) static CLAIM: Script = script!(places, "claim-8.lua");
+pub(super) static RENEW: Script = script!(places, "renew-7.lua");
+pub(super) static RELEASE: Script = script!(slots, "release-7.lua");
+pub(super) static LEAVE: Script = script!(places, "leave-8.lua");
+pub(super) static SEEN: Script = script!(places, "seen-8.lua");
+pub(super) static SWEEP: Script = script!(slots, "sweep-7.lua");
+pub(super) static SNAPSHOT: Script = script!(room, "snapshot-8.lua");
+pub(super) static RESET: Script = script!(room, "reset-9.lua");
+pub(super) static SEAL: Script = script!(room, "seal-8.lua");
+pub(super) static ROSTER: Script = script!(room, "roster-8.lua");
+pub(super) static DRAW: Script = script!(room, "draw-8.lua");
+pub(super) static REPORT: Script = script!(room, "report-9.lua");
+pub(super) static DECIDE: Script = script!(room, "decide-5.lua");
+pub(super) static SKETCH: Script = script!(room, "sketch-5.lua");

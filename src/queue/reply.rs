@@ -136,7 +136,7 @@ fn mode_of(code: u64) -> Option<Mode> {
     [Scheduled, Open, Paused, SoldOut, Closed, Prequeue, Drawing].get(usize::try_from(code).ok()?).copied()
 }
 
-/// What `mode-6.lua` stores. How far the schedule of an open room has come is for the clock to say.
+/// What `mode-5.lua` stores. How far the schedule of an open room has come is for the clock to say.
 pub(super) fn stored_code(mode: Mode) -> u32 {
     match mode {
         Mode::Scheduled | Mode::Prequeue | Mode::Drawing | Mode::Open => 1,

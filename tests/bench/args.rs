@@ -19,6 +19,8 @@ pub enum Benchmark {
     Size,
     /// How long one run of a script blocks Redis.
     Scripts,
+    /// Holds through HTTP against the bare Redis command and against a database.
+    Seats,
 }
 
 impl fmt::Display for Benchmark {

@@ -108,11 +108,11 @@ impl<'a> Calls<'a> {
     fn run(&mut self, args: &Args, visitors: u32) -> anyhow::Result<Sample> {
         let before = self.redis.cpu_seconds()?;
         let (port, calls, visitors) = (self.redis.port.to_string(), self.per_round.to_string(), visitors.to_string());
-        let keys = ["line", "seen", "called", "inside", "state", "over", "roster"]
+        let keys = ["line", "seen", "called", "inside", "state", "notes", "over", "roster"]
             .map(|part| format!("stanchion:{{main}}:{part}"));
         let output = Command::new("redis-benchmark")
             .args(["-h", "127.0.0.1", "-p", &port, "-c", "50", "-P", "16", "-n", &calls, "-r", &visitors, "--csv"])
-            .args(["EVALSHA", &self.script, "7"])
+            .args(["EVALSHA", &self.script, "8"])
             .args(keys)
             .args([&format!("{}__rand_int__", self.prefix), "", "", "1", "0"])
             .output()?;

@@ -10,8 +10,18 @@ mod figures;
 mod figures_table;
 mod joins;
 mod polls;
+#[expect(clippy::unwrap_used, clippy::expect_used, reason = "written for tests")]
+#[expect(dead_code, reason = "the tests' own, which want more of it")]
+#[path = "../integration/support/postgres.rs"]
+mod postgres;
+#[expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "written for tests")]
+#[expect(dead_code, reason = "the tests' own, which want more of it")]
+#[path = "../integration/support/redis_server.rs"]
+mod redis_server;
 mod refresh;
 mod script_times;
+mod seat_clients;
+mod seats;
 mod servers;
 mod size;
 mod store;
@@ -39,6 +49,7 @@ fn main() -> anyhow::Result<()> {
             Benchmark::Rejoins => joins::run_again(&args),
             Benchmark::Size => size::run(&args),
             Benchmark::Scripts => script_times::run(&args),
+            Benchmark::Seats => seats::run(&args),
         };
         table.add(benchmark, rows.with_context(|| format!("benchmark {benchmark}"))?);
     }

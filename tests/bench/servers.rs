@@ -67,6 +67,23 @@ pub fn gateway(binary: &Path, redis: &Server) -> anyhow::Result<Server> {
     })
 }
 
+/// The box office, nothing of it sold, with money from nowhere: holds need none.
+pub fn box_office(binary: &Path, redis: &Server, seats: u32) -> anyhow::Result<Server> {
+    let binary = binary.canonicalize().with_context(|| format!("{}: build it first", binary.display()))?;
+    start(|port, dir| {
+        let mut command = Command::new(&binary);
+        command
+            .args(["box-office", "--listen", &format!("127.0.0.1:{port}"), "--admin", "127.0.0.1:0"])
+            .args(["--seats", &seats.to_string(), "--redis", &format!("redis://127.0.0.1:{}", redis.port), "--data"])
+            .arg(dir)
+            .args(["--provider", "http://127.0.0.1:9"])
+            .env("STANCHION_PROVIDER_KEY", "a-key")
+            .env("STANCHION_WEBHOOK_SECRET", "sixteen-or-more-characters")
+            .env("STANCHION_LOG", "warn");
+        Ok(command)
+    })
+}
+
 /// nginx with one static file, as large as the answer to a poll; with `cached`, it keeps the file open, which it does not
 /// unless told.
 pub fn nginx(file: &[u8], cached: bool) -> anyhow::Result<Server> {

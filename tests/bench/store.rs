@@ -56,4 +56,9 @@ pub fn scripts(connection: &mut Connection) -> anyhow::Result<Scripts> {
 }
 
 /// The text of `join`, as it is bound.
-pub const JOIN: &str = concat!(include_str!("../../lua/queue.lua"), include_str!("../../lua/join-7.lua"));
+pub const JOIN: &str = concat!(
+    include_str!("../../lua/queue.lua"),
+    include_str!("../../lua/queue_slots.lua"),
+    include_str!("../../lua/queue_places.lua"),
+    include_str!("../../lua/join-8.lua")
+);

@@ -1,4 +1,4 @@
-//! Holds: one seat one holder, all or nothing, back exactly once. On both engines.
+//! Holds: one seat one holder, all or nothing, back exactly once. Embedded, and on Redis and `PostgreSQL`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,30 +6,27 @@ use serde_json::json;
 use stanchion::box_office::BoxOfficeConfig;
 use tokio::{sync::Barrier, task::JoinSet};
 
-use crate::support::{
-    box_office::{Shop, Where, eventually},
-    redis_server::RedisServer,
-};
+use crate::support::box_office::{Place, Shop, eventually};
 
-/// Runs a story on the in-process engine and on a real Redis.
-macro_rules! on_both_engines {
+/// Runs a story with nothing installed, and on real servers.
+macro_rules! embedded_and_on_servers {
     ($($name:ident)*) => {
-        mod in_process {
+        mod embedded {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
             async fn $name() {
-                super::$name(super::Where::InProcess).await;
+                super::$name(super::Place::embedded()).await;
             })*
         }
-        mod redis {
+        mod servers {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
             async fn $name() {
-                super::$name(super::Where::Redis(super::RedisServer::start())).await;
+                super::$name(super::Place::on_servers()).await;
             })*
         }
     };
 }
 
-on_both_engines! {
+embedded_and_on_servers! {
     one_of_fifty_gets_the_seat
     a_partly_taken_wish_takes_nothing
     general_admission_stops_at_zero
@@ -38,8 +35,8 @@ on_both_engines! {
 }
 
 /// D01.
-async fn one_of_fifty_gets_the_seat(place: Where) {
-    let shop = Arc::new(Shop::open_in(&place, |_| {}).await);
+async fn one_of_fifty_gets_the_seat(place: Place) {
+    let shop = Arc::new(Shop::open(&place, |_| {}).await);
     let barrier = Arc::new(Barrier::new(50));
     let mut buyers = JoinSet::new();
     for _ in 0..50 {
@@ -61,8 +58,8 @@ async fn one_of_fifty_gets_the_seat(place: Where) {
 }
 
 /// D02.
-async fn a_partly_taken_wish_takes_nothing(place: Where) {
-    let shop = Shop::open_in(&place, |_| {}).await;
+async fn a_partly_taken_wish_takes_nothing(place: Place) {
+    let shop = Shop::open(&place, |_| {}).await;
     shop.held(json!({"seats": ["A3"]})).await;
 
     let refused = shop.hold_seats(&["A1", "A2", "A3"]).await.expect(409);
@@ -76,8 +73,8 @@ async fn a_partly_taken_wish_takes_nothing(place: Where) {
     assert_eq!(held.body["expires_in_seconds"], 600);
 }
 
-async fn general_admission_stops_at_zero(place: Where) {
-    let shop = Arc::new(Shop::open_in(&place, |_| {}).await);
+async fn general_admission_stops_at_zero(place: Place) {
+    let shop = Arc::new(Shop::open(&place, |_| {}).await);
     let barrier = Arc::new(Barrier::new(20));
     let mut buyers = JoinSet::new();
     for _ in 0..20 {
@@ -105,8 +102,8 @@ fn briefly(config: &mut BoxOfficeConfig) {
 }
 
 /// D03, D04: cancelling what lapsed, twice, returns nothing a second time.
-async fn a_lapsed_hold_returns_once(place: Where) {
-    let shop = Shop::open_in(&place, briefly).await;
+async fn a_lapsed_hold_returns_once(place: Place) {
+    let shop = Shop::open(&place, briefly).await;
     let tickets = shop.held(json!({"quantity": 4})).await;
     let seat = shop.held(json!({"seats": ["A1"]})).await;
     assert_eq!(shop.audit().await.held, 5);
@@ -126,8 +123,8 @@ async fn a_lapsed_hold_returns_once(place: Where) {
 }
 
 /// D04.
-async fn a_cancelled_hold_returns_once(place: Where) {
-    let shop = Arc::new(Shop::open_in(&place, |_| {}).await);
+async fn a_cancelled_hold_returns_once(place: Place) {
+    let shop = Arc::new(Shop::open(&place, |_| {}).await);
     let tickets = shop.held(json!({"quantity": 4})).await;
     let seats = shop.held(json!({"seats": ["A1", "A2"]})).await;
 
@@ -155,7 +152,7 @@ async fn a_cancelled_hold_returns_once(place: Where) {
 
 #[tokio::test]
 async fn impossible_wishes_are_refused_with_the_reason() {
-    let shop = Shop::open(|_| {}).await;
+    let shop = Shop::open(&Place::embedded(), |_| {}).await;
     let eleven: Vec<String> = (1..=11).map(|number| format!("A{number}")).collect();
     for (wish, problem) in [
         (json!({"seats": ["A1", "A1"]}), "duplicates"),
@@ -186,13 +183,13 @@ async fn impossible_wishes_are_refused_with_the_reason() {
 /// A hold in Redis outlives the process; what the store never had comes from the ledger.
 #[tokio::test]
 async fn holds_in_redis_outlive_a_restart() {
-    let redis = Where::Redis(RedisServer::start());
-    let shop = Shop::open_in(&redis, |_| {}).await;
+    let redis = Place::on_redis();
+    let shop = Shop::open(&redis, |_| {}).await;
     let hold = shop.held(json!({"seats": ["A1"]})).await;
     let database = shop.config.database.clone();
     shop.shutdown.stop();
 
-    let restarted = Shop::open_in(&redis, |config| config.database = database).await;
+    let restarted = Shop::open(&redis, |config| config.database = database).await;
 
     restarted.hold_seats(&["A1"]).await.expect(409);
     restarted.order("key", &hold).await.expect(202);
@@ -200,13 +197,13 @@ async fn holds_in_redis_outlive_a_restart() {
 
 #[tokio::test]
 async fn a_flushed_redis_is_rebuilt_before_anything_is_sold() {
-    let place = Where::Redis(RedisServer::start());
-    let shop = Shop::open_in(&place, |_| {}).await;
+    let place = Place::on_redis();
+    let shop = Shop::open(&place, |_| {}).await;
     let hold = shop.held(json!({"seats": ["A1"]})).await;
     let tickets = shop.held(json!({"quantity": 3})).await;
     shop.order("one", &hold).await.expect(202);
     shop.order("two", &tickets).await.expect(202);
-    let Where::Redis(server) = &place else { unreachable!() };
+    let server = place.redis();
 
     server.command("FLUSHALL");
 

@@ -3,14 +3,20 @@
 use serde_json::json;
 use stanchion::box_office::views::EventView;
 
-use crate::support::box_office::{Shop, event, eventually};
+use crate::support::box_office::{Place, Shop, event, eventually, on_both_databases};
+
+on_both_databases! {
+    everything_that_goes_wrong_is_a_problem_document
+    the_event_is_json_for_programs_and_a_page_for_people
+    the_map_follows_within_a_moment_and_says_when_all_is_sold
+    what_cannot_work_is_said_before_anything_opens
+}
 
 const BROWSER: (&str, &str) = ("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-#[tokio::test]
-async fn everything_that_goes_wrong_is_a_problem_document() {
-    let shop = Shop::open(|_| {}).await;
+async fn everything_that_goes_wrong_is_a_problem_document(place: Place) {
+    let shop = Shop::open(&place, |_| {}).await;
     let big = format!(r#"{{"seats":["{}"]}}"#, "A".repeat(70_000));
     let key = ("idempotency-key", "k");
     let holds = "/events/demo/holds";
@@ -51,9 +57,8 @@ async fn everything_that_goes_wrong_is_a_problem_document() {
     shop.get("/events/demo/audit").await.expect(404);
 }
 
-#[tokio::test]
-async fn the_event_is_json_for_programs_and_a_page_for_people() {
-    let shop = Shop::open(|_| {}).await;
+async fn the_event_is_json_for_programs_and_a_page_for_people(place: Place) {
+    let shop = Shop::open(&place, |_| {}).await;
     let home = shop.get("/").await.expect(303);
     assert_eq!(home.headers["location"], "/events/demo");
 
@@ -78,9 +83,8 @@ async fn the_event_is_json_for_programs_and_a_page_for_people() {
     shop.send("GET", &asset, &[("if-none-match", &etag)], "").await.expect(304);
 }
 
-#[tokio::test]
-async fn the_map_follows_within_a_moment_and_says_when_all_is_sold() {
-    let shop = Shop::open(|config| (config.event.seats, config.event.general_admission) = (1, 0)).await;
+async fn the_map_follows_within_a_moment_and_says_when_all_is_sold(place: Place) {
+    let shop = Shop::open(&place, |config| (config.event.seats, config.event.general_admission) = (1, 0)).await;
     assert_eq!(shop.get("/events/demo").await.body["seats"]["map"][0]["state"], "free");
     let (order, charge) = shop.ordered(json!({"seats": ["A1"]})).await;
     eventually("the seat shows as held", || async {
@@ -106,30 +110,29 @@ async fn the_map_follows_within_a_moment_and_says_when_all_is_sold() {
     assert_eq!(page.headers["stanchion-sold-out"], "1", "the next in line must not be let in to find nothing");
 }
 
-#[tokio::test]
-async fn what_cannot_work_is_said_before_anything_opens() {
+async fn what_cannot_work_is_said_before_anything_opens(place: Place) {
     use std::sync::Arc;
 
     use stanchion::{box_office::BoxOffice, clock::SystemClock, store::in_process::InProcess};
-    let shop = Shop::open(|_| {}).await;
+    let shop = Shop::open(&place, |_| {}).await;
     let open = |config| {
         let engine = Arc::new(InProcess::new(Arc::new(SystemClock)));
         async { BoxOffice::open(config, engine, Arc::new(SystemClock)).await.unwrap_err().to_string() }
     };
     let mut config = shop.config.clone();
-    config.event.id = "No Such Id".to_owned();
-    config.event.currency = "euro".to_owned();
-    config.provider.url = "https://example.com/api".to_owned();
+    config.event.id = "No Such Id".into();
+    config.event.currency = "euro".into();
+    config.provider.url = "https://example.com/api".into();
     config.provider.webhook_secrets.clear();
     let said = open(config).await;
     for part in ["event.id", "event.currency", "provider.url", "webhook_secrets"] {
         assert!(said.contains(part), "{part} in {said}");
     }
     let mut config = shop.config.clone();
-    config.database = "/nonexistent/folder/ledger.db".to_owned();
+    config.database = "/nonexistent/folder/ledger.db".into();
     assert!(open(config).await.contains("folder must exist"));
     let mut config = shop.config.clone();
-    config.database = "postgres://user:pa55word@host/db".to_owned();
+    config.database = "mysql://user:pa55word@host/db".into();
     let said = open(config).await;
     assert!(said.contains("use a file's path") && !said.contains("pa55word"), "{said}");
 

@@ -6,17 +6,41 @@ use serde_json::{Value, json};
 use tokio::{sync::Barrier, task::JoinSet};
 
 use crate::support::{
-    box_office::{Shop, ask, event, eventually, sign},
+    box_office::{Place, Shop, ask, event, eventually, on_both_databases, sign},
     fake_provider::Behaviour,
 };
+
+on_both_databases! {
+    a_seat_is_held_ordered_paid_and_sold
+    a_key_stands_for_one_request
+    a_key_is_required_and_must_be_one
+    fifty_parallel_requests_under_one_key_make_one_order
+    the_ledger_sells_a_seat_once_when_the_inventory_gave_it_twice
+    the_ledger_sells_no_more_tickets_than_there_are
+    repeated_webhooks_confirm_once
+    paid_beats_declined_in_either_order
+    a_declined_payment_frees_the_tickets
+    money_for_a_seat_that_is_gone_is_paid_back_once
+    a_second_charge_of_one_order_is_paid_back
+    a_webhook_for_an_order_not_yet_there_is_asked_for_again
+    forged_stale_and_altered_webhooks_change_nothing
+    the_wrong_sum_confirms_nothing_and_is_flagged
+    a_timeout_leaves_the_order_pending_and_is_settled_with_the_same_key
+    later_is_not_never_and_never_is_not_later
+    a_poisoned_task_does_not_block_the_rest
+    silence_is_answered_by_asking
+    a_forgotten_charge_is_made_again
+    an_unpaid_order_expires_and_a_late_payment_revives_it
+    a_restart_resumes_pending_orders_and_keeps_what_was_sold
+    the_sandbox_and_the_ledger_agree_on_the_money
+}
 
 fn seat() -> Value {
     json!({"seats": ["A1"]})
 }
 
-#[tokio::test]
-async fn a_seat_is_held_ordered_paid_and_sold() {
-    let shop = Shop::open(|_| {}).await;
+async fn a_seat_is_held_ordered_paid_and_sold(place: Place) {
+    let shop = Shop::open(&place, |_| {}).await;
     let hold = shop.held(seat()).await;
 
     let placed = shop.order("key", &hold).await.expect(202);
@@ -52,9 +76,8 @@ async fn a_seat_is_held_ordered_paid_and_sold() {
 }
 
 /// D11, D13: nothing of a key is kept while its request runs except in the process that runs it.
-#[tokio::test]
-async fn a_key_stands_for_one_request() {
-    let shop = Shop::open(|_| {}).await;
+async fn a_key_stands_for_one_request(place: Place) {
+    let shop = Shop::open(&place, |_| {}).await;
     let (hold, other) = (shop.held(seat()).await, shop.held(json!({"seats": ["A2"]})).await);
     let first = shop.order("key", &hold).await.expect(202);
 
@@ -73,9 +96,8 @@ async fn a_key_stands_for_one_request() {
     assert_eq!(shop.provider.requests(), 1);
 }
 
-#[tokio::test]
-async fn a_key_is_required_and_must_be_one() {
-    let shop = Shop::open(|_| {}).await;
+async fn a_key_is_required_and_must_be_one(place: Place) {
+    let shop = Shop::open(&place, |_| {}).await;
     let hold = shop.held(seat()).await;
     let body = json!({ "hold": hold }).to_string();
     let json = ("content-type", "application/json");
@@ -88,9 +110,8 @@ async fn a_key_is_required_and_must_be_one() {
     shop.order(&"k".repeat(255), &hold).await.expect(202);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn fifty_parallel_requests_under_one_key_make_one_order() {
-    let shop = Arc::new(Shop::open(|_| {}).await);
+async fn fifty_parallel_requests_under_one_key_make_one_order(place: Place) {
+    let shop = Arc::new(Shop::open(&place, |_| {}).await);
     let hold = shop.held(seat()).await;
     let barrier = Arc::new(Barrier::new(50));
     let mut clients = JoinSet::new();
@@ -118,9 +139,8 @@ async fn fifty_parallel_requests_under_one_key_make_one_order() {
 }
 
 /// G7: two inventories that know nothing of each other hold the same seat; the ledger has the last word.
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn the_ledger_sells_a_seat_once_when_the_inventory_gave_it_twice() {
-    let shop = Arc::new(Shop::open(|_| {}).await);
+async fn the_ledger_sells_a_seat_once_when_the_inventory_gave_it_twice(place: Place) {
+    let shop = Arc::new(Shop::open(&place, |_| {}).await);
     let twin = Arc::new(shop.twin().await);
     let mut buyers = JoinSet::new();
     let barrier = Arc::new(Barrier::new(20));
@@ -149,9 +169,8 @@ async fn the_ledger_sells_a_seat_once_when_the_inventory_gave_it_twice() {
 }
 
 /// The same for general admission, whose last word is a check in the ledger.
-#[tokio::test]
-async fn the_ledger_sells_no_more_tickets_than_there_are() {
-    let shop = Shop::open(|_| {}).await;
+async fn the_ledger_sells_no_more_tickets_than_there_are(place: Place) {
+    let shop = Shop::open(&place, |_| {}).await;
     let twin = shop.twin().await;
     let (mine, theirs) = (shop.held(json!({"quantity": 6})).await, twin.held(json!({"quantity": 6})).await);
     shop.order("mine", &mine).await.expect(202);
@@ -160,9 +179,8 @@ async fn the_ledger_sells_no_more_tickets_than_there_are() {
 }
 
 /// D06: the same event in parallel, then another event about the same payment.
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn repeated_webhooks_confirm_once() {
-    let shop = Arc::new(Shop::open(|_| {}).await);
+async fn repeated_webhooks_confirm_once(place: Place) {
+    let shop = Arc::new(Shop::open(&place, |_| {}).await);
     let (order, charge) = shop.ordered(seat()).await;
     let mut sends = JoinSet::new();
     for number in 0..20 {
@@ -179,10 +197,9 @@ async fn repeated_webhooks_confirm_once() {
 }
 
 /// D05.
-#[tokio::test]
-async fn paid_beats_declined_in_either_order() {
+async fn paid_beats_declined_in_either_order(place: Place) {
     for kinds in [["charge.captured", "charge.declined"], ["charge.declined", "charge.captured"]] {
-        let shop = Shop::open(|_| {}).await;
+        let shop = Shop::open(&place, |_| {}).await;
         let (order, charge) = shop.ordered(seat()).await;
         for (number, kind) in kinds.iter().enumerate() {
             shop.webhook(&event(&format!("evt_{number}"), kind, &order, &charge)).await.expect(204);
@@ -193,10 +210,9 @@ async fn paid_beats_declined_in_either_order() {
     }
 }
 
-#[tokio::test]
-async fn a_declined_payment_frees_the_tickets() {
+async fn a_declined_payment_frees_the_tickets(place: Place) {
     for (wish, amount) in [(json!({"seats": ["A1", "A2"]}), 9000), (json!({"quantity": 2}), 9000)] {
-        let shop = Shop::open(|_| {}).await;
+        let shop = Shop::open(&place, |_| {}).await;
         let (order, charge) = shop.ordered(wish.clone()).await;
         let mut declined = event("evt_1", "charge.declined", &order, &charge);
         declined["amount_minor"] = json!(amount);
@@ -210,9 +226,8 @@ async fn a_declined_payment_frees_the_tickets() {
 }
 
 /// Late success: the seats were sold to another by then, so the money goes back, once.
-#[tokio::test]
-async fn money_for_a_seat_that_is_gone_is_paid_back_once() {
-    let shop = Shop::open(|_| {}).await;
+async fn money_for_a_seat_that_is_gone_is_paid_back_once(place: Place) {
+    let shop = Shop::open(&place, |_| {}).await;
     let (order, charge) = shop.ordered(seat()).await;
     shop.webhook(&event("evt_1", "charge.declined", &order, &charge)).await.expect(204);
     shop.audit_when("the seat is free", |audit| audit.free == 90).await;
@@ -235,9 +250,8 @@ async fn money_for_a_seat_that_is_gone_is_paid_back_once() {
 }
 
 /// A provider that charges one order twice, whatever it promised.
-#[tokio::test]
-async fn a_second_charge_of_one_order_is_paid_back() {
-    let shop = Shop::open(|_| {}).await;
+async fn a_second_charge_of_one_order_is_paid_back(place: Place) {
+    let shop = Shop::open(&place, |_| {}).await;
     let (order, charge) = shop.ordered(seat()).await;
     shop.webhook(&event("evt_1", "charge.captured", &order, &charge)).await.expect(204);
     shop.webhook(&event("evt_2", "charge.captured", &order, "ch_another")).await.expect(204);
@@ -247,9 +261,8 @@ async fn a_second_charge_of_one_order_is_paid_back() {
 }
 
 /// D07.
-#[tokio::test]
-async fn a_webhook_for_an_order_not_yet_there_is_asked_for_again() {
-    let shop = Shop::open(|_| {}).await;
+async fn a_webhook_for_an_order_not_yet_there_is_asked_for_again(place: Place) {
+    let shop = Shop::open(&place, |_| {}).await;
     for order in [format!("o_{}", "0".repeat(32)), "somebody-else's".to_owned()] {
         for _ in 0..2 {
             let reply = shop.webhook(&event("evt_1", "charge.captured", &order, "ch_1")).await.expect(409);
@@ -263,9 +276,8 @@ async fn a_webhook_for_an_order_not_yet_there_is_asked_for_again() {
 }
 
 /// D08, D09.
-#[tokio::test]
-async fn forged_stale_and_altered_webhooks_change_nothing() {
-    let shop = Shop::open(|_| {}).await;
+async fn forged_stale_and_altered_webhooks_change_nothing(place: Place) {
+    let shop = Shop::open(&place, |_| {}).await;
     let (order, charge) = shop.ordered(seat()).await;
     let body = event("evt_1", "charge.captured", &order, &charge).to_string();
     let now = shop.clock.unix_seconds();
@@ -292,10 +304,9 @@ async fn forged_stale_and_altered_webhooks_change_nothing() {
 }
 
 /// D10.
-#[tokio::test]
-async fn the_wrong_sum_confirms_nothing_and_is_flagged() {
+async fn the_wrong_sum_confirms_nothing_and_is_flagged(place: Place) {
     for (field, value) in [("amount_minor", json!(4499)), ("amount_minor", json!(9000)), ("currency", json!("USD"))] {
-        let shop = Shop::open(|_| {}).await;
+        let shop = Shop::open(&place, |_| {}).await;
         let (order, charge) = shop.ordered(seat()).await;
         let mut wrong = event("evt_1", "charge.captured", &order, &charge);
         wrong[field] = value;
@@ -310,9 +321,8 @@ async fn the_wrong_sum_confirms_nothing_and_is_flagged() {
 }
 
 /// D14: the provider charges, then stalls. Not knowing is not failing.
-#[tokio::test]
-async fn a_timeout_leaves_the_order_pending_and_is_settled_with_the_same_key() {
-    let shop = Shop::open(|_| {}).await;
+async fn a_timeout_leaves_the_order_pending_and_is_settled_with_the_same_key(place: Place) {
+    let shop = Shop::open(&place, |_| {}).await;
     shop.provider.behave(Behaviour::TakeAndStall);
     let (order, _) = shop.ordered(seat()).await;
     eventually("the charge is tried again", || async { (shop.provider.requests() >= 2).then_some(()) }).await;
@@ -328,9 +338,8 @@ async fn a_timeout_leaves_the_order_pending_and_is_settled_with_the_same_key() {
     assert_eq!(audit.captures, 1);
 }
 
-#[tokio::test]
-async fn later_is_not_never_and_never_is_not_later() {
-    let shop = Shop::open(|_| {}).await;
+async fn later_is_not_never_and_never_is_not_later(place: Place) {
+    let shop = Shop::open(&place, |_| {}).await;
     for status in [500, 503, 429, 409, 408] {
         shop.provider.behave(Behaviour::Fail(status));
         let hold = shop.held(seat()).await;
@@ -354,9 +363,8 @@ async fn later_is_not_never_and_never_is_not_later() {
 }
 
 /// D17: a task that fails for ever does not hold up the others.
-#[tokio::test]
-async fn a_poisoned_task_does_not_block_the_rest() {
-    let shop = Shop::open(|_| {}).await;
+async fn a_poisoned_task_does_not_block_the_rest(place: Place) {
+    let shop = Shop::open(&place, |_| {}).await;
     shop.provider.behave(Behaviour::Fail(500));
     let hold = shop.held(json!({"quantity": 1})).await;
     let poisoned = shop.order("poison", &hold).await.expect(202).field("order");
@@ -369,9 +377,8 @@ async fn a_poisoned_task_does_not_block_the_rest() {
 }
 
 /// A lost webhook: the box office asks.
-#[tokio::test]
-async fn silence_is_answered_by_asking() {
-    let (shop, clock) = Shop::open_by_hand().await;
+async fn silence_is_answered_by_asking(place: Place) {
+    let (shop, clock) = Shop::open_by_hand(&place).await;
     let (order, _) = shop.ordered(seat()).await;
     shop.provider.decide(&order, "captured");
     assert_eq!(shop.status_of(&order).await, "pending");
@@ -383,9 +390,8 @@ async fn silence_is_answered_by_asking() {
 }
 
 /// A provider that forgot the charge is asked again, with the same key.
-#[tokio::test]
-async fn a_forgotten_charge_is_made_again() {
-    let (shop, clock) = Shop::open_by_hand().await;
+async fn a_forgotten_charge_is_made_again(place: Place) {
+    let (shop, clock) = Shop::open_by_hand(&place).await;
     let (order, _) = shop.ordered(seat()).await;
     shop.provider.forget_charges();
     clock.advance(Duration::from_secs(11));
@@ -394,9 +400,8 @@ async fn a_forgotten_charge_is_made_again() {
 }
 
 /// Never paid: after a quarter of an hour the seats go back. Paid later still: they are taken again, as nobody has them.
-#[tokio::test]
-async fn an_unpaid_order_expires_and_a_late_payment_revives_it() {
-    let (shop, clock) = Shop::open_by_hand().await;
+async fn an_unpaid_order_expires_and_a_late_payment_revives_it(place: Place) {
+    let (shop, clock) = Shop::open_by_hand(&place).await;
     let (order, charge) = shop.ordered(seat()).await;
     for _ in 0..10 {
         clock.advance(Duration::from_mins(1));
@@ -416,9 +421,8 @@ async fn an_unpaid_order_expires_and_a_late_payment_revives_it() {
 }
 
 /// Killed between order and payment: another process on the same ledger goes on, with an inventory of its own.
-#[tokio::test]
-async fn a_restart_resumes_pending_orders_and_keeps_what_was_sold() {
-    let shop = Shop::open(|_| {}).await;
+async fn a_restart_resumes_pending_orders_and_keeps_what_was_sold(place: Place) {
+    let shop = Shop::open(&place, |_| {}).await;
     let (sold, charge) = shop.ordered(json!({"seats": ["A1"]})).await;
     shop.webhook(&event("evt_1", "charge.captured", &sold, &charge)).await.expect(204);
     let (general, charge) = shop.ordered(json!({"quantity": 1})).await;
@@ -430,7 +434,6 @@ async fn a_restart_resumes_pending_orders_and_keeps_what_was_sold() {
     shop.order("pending-too", &hold).await.expect(202);
     shop.shutdown.stop();
     assert!(shop.shutdown.drain(Duration::from_secs(10)).await);
-    assert!(shop.database().exists());
 
     let restarted = shop.twin().await;
 
@@ -447,9 +450,8 @@ async fn a_restart_resumes_pending_orders_and_keeps_what_was_sold() {
 }
 
 /// G9, with a provider that was not written for this test: its books and ours agree.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_sandbox_and_the_ledger_agree_on_the_money() {
-    let (shop, sandbox) = Shop::with_sandbox(0.3).await;
+async fn the_sandbox_and_the_ledger_agree_on_the_money(place: Place) {
+    let (shop, sandbox) = Shop::with_sandbox(&place, 0.3).await;
     for number in 1..=40 {
         let hold = shop.held(json!({ "seats": [format!("A{number}")] })).await;
         shop.order(&format!("key-{number}"), &hold).await.expect(202);

@@ -133,7 +133,7 @@ async fn b21_who_comes_early_gains_nothing_and_late_ones_are_behind() {
         visitor.open("/shop").await;
     }
 
-    let asked = (counting.of("claim-7.lua"), counting.of("join-7.lua"));
+    let asked = (counting.of("claim-8.lua"), counting.of("join-8.lua"));
     let mut ranks = Vec::new();
     for visitor in &mut early {
         let status = visitor.until("waiting").await;
@@ -155,7 +155,7 @@ async fn b21_who_comes_early_gains_nothing_and_late_ones_are_behind() {
     for (visitor, rank) in early.iter_mut().zip(&ranks) {
         assert_eq!(visitor.status().await["position"].as_f64(), Some(rank + 1.0), "stays");
     }
-    assert_eq!((counting.of("claim-7.lua"), counting.of("join-7.lua")), asked, "no poll asks the store");
+    assert_eq!((counting.of("claim-8.lua"), counting.of("join-8.lua")), asked, "no poll asks the store");
 }
 
 #[tokio::test]

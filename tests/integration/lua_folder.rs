@@ -13,7 +13,7 @@ struct LuaFile {
 }
 
 impl LuaFile {
-    /// The keys its name promises: `Some(7)` of `join-7.lua`, none of a shared part or of a variable count (`-n`).
+    /// The keys its name promises: `Some(8)` of `join-8.lua`, none of a shared part or of a variable count (`-n`).
     fn promised_keys(&self) -> Option<usize> {
         self.name.strip_suffix(".lua")?.rsplit_once('-')?.1.parse().ok()
     }

@@ -8,8 +8,9 @@ use serde_json::json;
 use crate::support::{
     browser::Browser,
     house::eventually,
+    postgres::PostgresServer,
     program::{Demo, Running, stanchion},
-    redis_server::free_port,
+    redis_server::{RedisServer, free_port},
 };
 
 /// The commands of the README's `sh` blocks, after `cargo run --release --`.
@@ -43,6 +44,7 @@ fn every_command_of_the_readme_works() {
             // Started above, on free ports.
             "demo" => assert_eq!(args.len(), 1, "{command}"),
             "rehearse" if args.contains(&"--simulate") => simulate(&args),
+            "race" => race(&args),
             "rehearse" => rehearse(&demo, &args),
             "serve" => serve(&args),
             "check-config" => {
@@ -115,6 +117,21 @@ fn rehearse(demo: &Demo, args: &[&str]) {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
     assert!(said.contains("G7"), "no verdict in: {said}");
+}
+
+/// Servers of the test's own stand in for the reader's.
+fn race(args: &[&str]) {
+    let (postgres, redis) = (PostgresServer::start(), RedisServer::start());
+    let (database, store) = (postgres.url(), redis.url());
+    let mut args = args.to_vec();
+    for (flag, url) in [("--database", &database), ("--redis", &store)] {
+        let at = args.iter().position(|arg| *arg == flag).unwrap();
+        args[at + 1] = url;
+    }
+    let output = stanchion(&args);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("naive") && said.contains("lua-decrement"), "strategies are missing in: {said}");
 }
 
 /// A hundred people stand in for a million, and the limits shrink with them.

@@ -8,6 +8,7 @@ pub mod house;
 pub mod http;
 pub mod node;
 pub mod origin;
+pub mod postgres;
 pub mod program;
 pub mod redis_client;
 pub mod redis_cluster;

@@ -76,7 +76,7 @@ impl From<OfficeError> for Problem {
     fn from(error: OfficeError) -> Self {
         let transient = match &error {
             OfficeError::Store(error) => error.is_transient(),
-            OfficeError::Ledger(error) => matches!(error, LedgerError::Busy | LedgerError::Interrupted),
+            OfficeError::Ledger(error) => error.is_transient(),
             OfficeError::Lost => true,
             OfficeError::Plan { .. } | OfficeError::Defect(_) => false,
         };

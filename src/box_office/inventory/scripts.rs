@@ -25,6 +25,7 @@ scripts! { "#!lua flags=allow-oom\n"
     SWEEP_HOLDS = "sweep_holds-3.lua";
     VIEW_SEATS = "view_seats-n.lua";
     FORGET_SALES = "forget_sales-n.lua";
+    ERASE = "erase-n.lua";
 }
 
 /// A reply that the script's header does not promise.

@@ -1,8 +1,6 @@
 //! The ledger, counted in one reading.
 
-use sqlx::SqliteConnection;
-
-use super::{Ledger, LedgerError, rows::unsigned};
+use super::{Connection, End, Ledger, LedgerError, Mode, rows::unsigned, sql};
 
 /// How many of everything, at one instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,51 +31,57 @@ pub struct LedgerCounts {
 }
 
 impl Ledger {
-    /// Counts everything about `event` in one transaction.
+    /// Counts everything about `event` at one instant.
     pub async fn counts(&self, event: &str) -> Result<LedgerCounts, LedgerError> {
-        let mut tx = self.readers.begin().await?;
-        let mut counts = LedgerCounts::default();
-        let by_status: Vec<(String, i64, i64, i64)> = sqlx::query_as(
-            "SELECT status, COUNT(*), CAST(SUM(quantity) AS BIGINT), CAST(SUM(inventory_due) AS BIGINT) \
-             FROM orders WHERE event = $1 GROUP BY status",
-        )
-        .bind(event)
-        .fetch_all(&mut *tx)
-        .await?;
-        for (status, orders, tickets, untold) in by_status {
-            let orders = unsigned(orders)?;
-            counts.untold += unsigned(untold)?;
-            match status.as_str() {
-                "pending" => counts.pending = orders,
-                "confirmed" => (counts.confirmed, counts.tickets_confirmed) = (orders, unsigned(tickets)?),
-                "refused" => counts.refused = orders,
-                "expired" => counts.expired = orders,
-                _ => counts.refunded = orders,
-            }
-        }
-        let (seats, distinct): (i64, i64) = sqlx::query_as(
-            "SELECT COUNT(*), COUNT(DISTINCT i.seat) FROM order_items i JOIN orders o ON o.id = i.order_id \
-             WHERE o.event = $1 AND o.status = 'confirmed'",
-        )
-        .bind(event)
-        .fetch_one(&mut *tx)
-        .await?;
-        (counts.seats_sold, counts.distinct_seats_sold) = (unsigned(seats)?, unsigned(distinct)?);
-        counts.general_confirmed = counts.tickets_confirmed.saturating_sub(counts.seats_sold);
-        payments(&mut tx, event, &mut counts).await?;
-        tx.rollback().await?;
-        Ok(counts)
+        self.run(Mode::Snapshot, event.to_owned(), |tx, event| {
+            Box::pin(async move {
+                let mut counts = LedgerCounts::default();
+                orders(tx, event, &mut counts).await?;
+                payments(tx, event, &mut counts).await?;
+                Ok(End::Rollback(counts))
+            })
+        })
+        .await
     }
 }
 
-async fn payments(tx: &mut SqliteConnection, event: &str, counts: &mut LedgerCounts) -> Result<(), LedgerError> {
-    let by_state: Vec<(String, i64)> = sqlx::query_as(
-        "SELECT p.state, COUNT(*) FROM payments p JOIN orders o ON o.id = p.order_id \
-         WHERE o.event = $1 GROUP BY p.state",
-    )
-    .bind(event)
-    .fetch_all(&mut *tx)
-    .await?;
+async fn orders(tx: &mut Connection, event: &str, counts: &mut LedgerCounts) -> Result<(), LedgerError> {
+    let by_status: Vec<(String, i64, i64, i64)> =
+        sql("SELECT status, COUNT(*), CAST(SUM(quantity) AS BIGINT), CAST(SUM(inventory_due) AS BIGINT) \
+         FROM orders WHERE event = $1 GROUP BY status")
+        .bind(event)
+        .all(tx)
+        .await?;
+    for (status, orders, tickets, untold) in by_status {
+        let orders = unsigned(orders)?;
+        counts.untold += unsigned(untold)?;
+        match status.as_str() {
+            "pending" => counts.pending = orders,
+            "confirmed" => (counts.confirmed, counts.tickets_confirmed) = (orders, unsigned(tickets)?),
+            "refused" => counts.refused = orders,
+            "expired" => counts.expired = orders,
+            _ => counts.refunded = orders,
+        }
+    }
+    let seats: Option<(i64, i64)> =
+        sql("SELECT COUNT(*), COUNT(DISTINCT i.seat) FROM order_items i JOIN orders o ON o.id = i.order_id \
+         WHERE o.event = $1 AND o.status = 'confirmed'")
+        .bind(event)
+        .optional(tx)
+        .await?;
+    let (seats, distinct) = seats.unwrap_or_default();
+    (counts.seats_sold, counts.distinct_seats_sold) = (unsigned(seats)?, unsigned(distinct)?);
+    counts.general_confirmed = counts.tickets_confirmed.saturating_sub(counts.seats_sold);
+    Ok(())
+}
+
+async fn payments(tx: &mut Connection, event: &str, counts: &mut LedgerCounts) -> Result<(), LedgerError> {
+    let by_state: Vec<(String, i64)> =
+        sql("SELECT p.state, COUNT(*) FROM payments p JOIN orders o ON o.id = p.order_id \
+         WHERE o.event = $1 GROUP BY p.state")
+        .bind(event)
+        .all(tx)
+        .await?;
     for (state, charges) in by_state {
         let charges = unsigned(charges)?;
         match state.as_str() {
@@ -87,12 +91,10 @@ async fn payments(tx: &mut SqliteConnection, event: &str, counts: &mut LedgerCou
             _ => {}
         }
     }
-    let owed: i64 = sqlx::query_scalar(
-        "SELECT COUNT(*) FROM outbox t JOIN orders o ON o.id = t.order_id \
-         WHERE o.event = $1 AND t.kind = 'refund' AND t.state <> 'done'",
-    )
+    let owed: i64 = sql("SELECT COUNT(*) FROM outbox t JOIN orders o ON o.id = t.order_id \
+         WHERE o.event = $1 AND t.kind = 'refund' AND t.state <> 'done'")
     .bind(event)
-    .fetch_one(tx)
+    .value(tx)
     .await?;
     counts.refunds_owed = unsigned(owed)?;
     Ok(())

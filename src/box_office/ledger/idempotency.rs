@@ -1,8 +1,6 @@
 //! Answers kept under the client's key, so that a retry gets the same one.
 
-use sqlx::SqliteConnection;
-
-use super::{End, Ledger, LedgerError, rows::signed};
+use super::{Connection, End, Ledger, LedgerError, Mode, locking, rows::signed, sql};
 
 /// An answer given earlier.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
@@ -17,21 +15,24 @@ pub struct StoredAnswer {
 
 impl Ledger {
     /// What was answered under `key`, if anything.
-    pub async fn stored_answer(&self, scope: &str, key: &str) -> Result<Option<StoredAnswer>, LedgerError> {
-        stored(&mut *self.readers.acquire().await?, scope, key).await
+    pub async fn stored_answer(&self, scope: &'static str, key: &str) -> Result<Option<StoredAnswer>, LedgerError> {
+        self.run(Mode::Look, (scope, key.to_owned()), |on, (scope, key)| {
+            Box::pin(async move { Ok(End::Rollback(stored(on, scope, key).await?)) })
+        })
+        .await
     }
 
     /// Forgets some of the answers given before `before_ms`.
     pub async fn forget_answers(&self, before_ms: u64) -> Result<(), LedgerError> {
-        self.write(move |tx| {
+        self.write(before_ms, |tx, before_ms| {
             Box::pin(async move {
-                sqlx::query(
+                let forget = locking!(
                     "DELETE FROM idempotency_keys WHERE (scope, key) IN \
-                     (SELECT scope, key FROM idempotency_keys WHERE created_ms < $1 ORDER BY created_ms LIMIT 1000)",
-                )
-                .bind(signed(before_ms))
-                .execute(tx)
-                .await?;
+                     (SELECT scope, key FROM idempotency_keys WHERE created_ms < $1 ORDER BY created_ms LIMIT 1000",
+                    "FOR UPDATE SKIP LOCKED",
+                    ")"
+                );
+                sql(forget).bind(signed(*before_ms)).run(tx).await?;
                 Ok(End::Commit(()))
             })
         })
@@ -39,33 +40,32 @@ impl Ledger {
     }
 }
 
-pub(super) async fn stored(
-    connection: &mut SqliteConnection,
-    scope: &str,
-    key: &str,
-) -> Result<Option<StoredAnswer>, LedgerError> {
-    let sql = "SELECT fingerprint, status, answer FROM idempotency_keys WHERE scope = $1 AND key = $2";
-    Ok(sqlx::query_as(sql).bind(scope).bind(key).fetch_optional(connection).await?)
+pub(super) async fn stored(on: &mut Connection, scope: &str, key: &str) -> Result<Option<StoredAnswer>, LedgerError> {
+    let find = "SELECT fingerprint, status, answer FROM idempotency_keys WHERE scope = $1 AND key = $2";
+    sql(find).bind(scope).bind(key).optional(on).await
 }
 
+/// Keeps `answer` unless there is one already, which is then given back. Waits for a transaction that is about to.
 pub(super) async fn store(
-    tx: &mut SqliteConnection,
+    tx: &mut Connection,
     scope: &str,
     key: &str,
     answer: &StoredAnswer,
     now_ms: u64,
-) -> Result<(), LedgerError> {
-    sqlx::query(
-        "INSERT INTO idempotency_keys (scope, key, fingerprint, status, answer, created_ms) \
-         VALUES ($1, $2, $3, $4, $5, $6)",
-    )
+) -> Result<Option<StoredAnswer>, LedgerError> {
+    let stored_now = sql("INSERT INTO idempotency_keys (scope, key, fingerprint, status, answer, created_ms) \
+         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING")
     .bind(scope)
     .bind(key)
     .bind(&answer.fingerprint)
     .bind(answer.status)
     .bind(&answer.answer)
     .bind(signed(now_ms))
-    .execute(tx)
+    .run(tx)
     .await?;
-    Ok(())
+    if stored_now == 1 {
+        return Ok(None);
+    }
+    // Forgotten in between, after a day: the next try finds nothing.
+    stored(tx, scope, key).await?.map(Some).ok_or(LedgerError::Busy)
 }

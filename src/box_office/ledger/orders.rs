@@ -1,10 +1,9 @@
 //! Orders: placed in one transaction with their items, their payment task and the client's stored answer.
 
-use sqlx::SqliteConnection;
-
 use super::{
-    End, Ledger, LedgerError, StoredAnswer, idempotency,
+    Connection, End, Ledger, LedgerError, Mode, StoredAnswer, idempotency, locking,
     rows::{signed, status, status_word, unsigned},
+    sql,
 };
 use crate::box_office::{
     ids::{HoldId, OrderId},
@@ -99,48 +98,64 @@ impl Ledger {
 
     /// Records a pending order, its items, its payment task and the answer, or nothing.
     pub async fn place(&self, new: NewOrder) -> Result<PlaceOutcome, LedgerError> {
-        self.write(move |tx| Box::pin(async move { place(tx, &new).await })).await
+        self.write(new, |tx, new| Box::pin(place(tx, new))).await
     }
 
     /// The order of this name.
     pub async fn order(&self, id: &OrderId) -> Result<Option<Order>, LedgerError> {
-        find(&mut *self.readers.acquire().await?, id).await
+        self.run(Mode::Look, id.clone(), |on, id| Box::pin(async move { Ok(End::Rollback(find(on, id).await?)) })).await
     }
 
     /// Every order that has tickets: pending and confirmed ones.
     pub async fn orders_in_force(&self, event: &str) -> Result<Vec<Order>, LedgerError> {
-        let sql = select_orders!("o.event = $1 AND o.status IN ('pending', 'confirmed')");
-        fold(sqlx::query_as(sql).bind(event).fetch_all(&self.readers).await?)
+        self.run(Mode::Look, event.to_owned(), |on, event| {
+            Box::pin(async move {
+                let find = select_orders!("o.event = $1 AND o.status IN ('pending', 'confirmed')");
+                Ok(End::Rollback(fold(sql(find).bind(event).all(on).await?)?))
+            })
+        })
+        .await
     }
 
     /// The orders that have any of these seats.
     pub async fn orders_with_seats(&self, event: &str, seats: &[String]) -> Result<Vec<Order>, LedgerError> {
-        let mut connection = self.readers.acquire().await?;
-        let mut orders = Vec::new();
-        for seat in seats {
-            let sql = select_orders!(
-                "o.id IN (SELECT order_id FROM order_items WHERE event = $1 AND seat = $2 AND active = 1)"
-            );
-            orders.extend(fold(sqlx::query_as(sql).bind(event).bind(seat).fetch_all(&mut *connection).await?)?);
-        }
-        Ok(orders)
+        self.run(Mode::Look, (event.to_owned(), seats.to_vec()), |on, (event, seats)| {
+            Box::pin(async move {
+                let mut orders = Vec::new();
+                for seat in seats {
+                    let find = select_orders!(
+                        "o.id IN (SELECT order_id FROM order_items WHERE event = $1 AND seat = $2 AND active = 1)"
+                    );
+                    orders.extend(fold(sql(find).bind(event).bind(seat).all(on).await?)?);
+                }
+                Ok(End::Rollback(orders))
+            })
+        })
+        .await
     }
 
     /// Orders whose present status the inventory has not been told of.
     pub async fn orders_to_tell(&self, most: u32) -> Result<Vec<Order>, LedgerError> {
-        let sql = select_orders!("o.id IN (SELECT id FROM orders WHERE inventory_due = 1 ORDER BY id LIMIT $1)");
-        fold(sqlx::query_as(sql).bind(most).fetch_all(&self.readers).await?)
+        self.run(Mode::Look, most, |on, most| {
+            Box::pin(async move {
+                let find =
+                    select_orders!("o.id IN (SELECT id FROM orders WHERE inventory_due = 1 ORDER BY id LIMIT $1)");
+                Ok(End::Rollback(fold(sql(find).bind(*most).all(on).await?)?))
+            })
+        })
+        .await
     }
 
     /// Notes that the inventory knows these orders' statuses; one that has changed since stays due.
-    pub async fn told(&self, orders: Vec<(OrderId, OrderStatus)>) -> Result<(), LedgerError> {
-        self.write(move |tx| {
+    pub async fn told(&self, mut orders: Vec<(OrderId, OrderStatus)>) -> Result<(), LedgerError> {
+        orders.sort_by(|(one, _), (other, _)| one.as_str().cmp(other.as_str()));
+        self.write(orders, |tx, orders| {
             Box::pin(async move {
-                for (order, status) in &orders {
-                    sqlx::query("UPDATE orders SET inventory_due = 0 WHERE id = $1 AND status = $2")
+                for (order, status) in orders {
+                    sql("UPDATE orders SET inventory_due = 0 WHERE id = $1 AND status = $2")
                         .bind(order.as_str())
                         .bind(status_word(*status))
-                        .execute(&mut *tx)
+                        .run(tx)
                         .await?;
                 }
                 Ok(End::Commit(()))
@@ -151,52 +166,54 @@ impl Ledger {
 
     /// Takes pending orders whose outcome is overdue, and puts off the next look at them until `next_ms`.
     pub async fn take_overdue(&self, now_ms: u64, next_ms: u64, most: u32) -> Result<Vec<Order>, LedgerError> {
-        let due: bool =
-            sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM orders WHERE status = 'pending' AND poll_ms <= $1)")
-                .bind(signed(now_ms))
-                .fetch_one(&self.readers)
-                .await?;
+        let due: bool = self
+            .run(Mode::Look, now_ms, |on, now_ms| {
+                Box::pin(async move {
+                    let ask = "SELECT EXISTS (SELECT 1 FROM orders WHERE status = 'pending' AND poll_ms <= $1)";
+                    Ok(End::Rollback(sql(ask).bind(signed(*now_ms)).value(on).await?))
+                })
+            })
+            .await?;
         if !due {
             return Ok(Vec::new());
         }
-        self.write(move |tx| {
-            Box::pin(async move {
-                let ids: Vec<String> = sqlx::query_scalar(
-                    "UPDATE orders SET poll_ms = $1 WHERE id IN (SELECT id FROM orders \
-                     WHERE status = 'pending' AND poll_ms <= $2 ORDER BY poll_ms LIMIT $3) RETURNING id",
-                )
-                .bind(signed(next_ms))
-                .bind(signed(now_ms))
-                .bind(most)
-                .fetch_all(&mut *tx)
-                .await?;
-                let mut orders = Vec::with_capacity(ids.len());
-                for id in ids {
-                    let id = id.parse().map_err(|_| LedgerError::Unreadable("order id"))?;
-                    orders.extend(find(&mut *tx, &id).await?);
-                }
-                Ok(End::Commit(orders))
-            })
+        self.write((now_ms, next_ms, most), |tx, (now_ms, next_ms, most)| {
+            Box::pin(take_overdue(tx, *now_ms, *next_ms, *most))
         })
         .await
     }
 }
 
-async fn place(tx: &mut SqliteConnection, new: &NewOrder) -> Result<End<PlaceOutcome>, LedgerError> {
-    if let Some(answer) = idempotency::stored(tx, SCOPE, &new.key).await? {
-        return Ok(End::Rollback(PlaceOutcome::Answered(answer)));
+async fn take_overdue(
+    tx: &mut Connection,
+    now_ms: u64,
+    next_ms: u64,
+    most: u32,
+) -> Result<End<Vec<Order>>, LedgerError> {
+    let take = locking!(
+        "WITH mine AS MATERIALIZED (SELECT id AS taken FROM orders \
+         WHERE status = 'pending' AND poll_ms <= $2 ORDER BY poll_ms LIMIT $3",
+        "FOR NO KEY UPDATE SKIP LOCKED",
+        ") UPDATE orders SET poll_ms = $1 FROM mine WHERE id = taken RETURNING id"
+    );
+    let taken: Vec<(String,)> = sql(take).bind(signed(next_ms)).bind(signed(now_ms)).bind(most).all(tx).await?;
+    let mut orders = Vec::with_capacity(taken.len());
+    for (id,) in taken {
+        let id = id.parse().map_err(|_| LedgerError::Unreadable("order id"))?;
+        orders.extend(find(tx, &id).await?);
     }
+    Ok(End::Commit(orders))
+}
+
+/// Each insertion that finds another's row waits until that is committed or undone.
+async fn place(tx: &mut Connection, new: &NewOrder) -> Result<End<PlaceOutcome>, LedgerError> {
     let order = &new.order;
-    let used: bool = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM orders WHERE hold = $1)")
-        .bind(order.hold.as_str())
-        .fetch_one(&mut *tx)
-        .await?;
-    if used {
-        return Ok(End::Rollback(PlaceOutcome::HoldUsed));
+    if let Some(earlier) = idempotency::store(tx, SCOPE, &new.key, &new.answer, order.created_ms).await? {
+        return Ok(End::Rollback(PlaceOutcome::Answered(earlier)));
     }
-    sqlx::query(
+    let inserted = sql(
         "INSERT INTO orders (id, event, hold, status, quantity, amount_minor, currency, created_ms, poll_ms, visit) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (hold) DO NOTHING",
     )
     .bind(order.id.as_str())
     .bind(&order.event)
@@ -208,60 +225,65 @@ async fn place(tx: &mut SqliteConnection, new: &NewOrder) -> Result<End<PlaceOut
     .bind(signed(order.created_ms))
     .bind(signed(new.poll_ms))
     .bind(&order.visit)
-    .execute(&mut *tx)
+    .run(tx)
     .await?;
+    if inserted == 0 {
+        return Ok(End::Rollback(PlaceOutcome::HoldUsed));
+    }
     if !insert_items(tx, order).await? {
         return Ok(End::Rollback(PlaceOutcome::Taken));
     }
-    sqlx::query(
-        "INSERT INTO outbox (kind, subject, order_id, state, not_before_ms) VALUES ('charge', $1, $1, 'due', $2)",
-    )
-    .bind(order.id.as_str())
-    .bind(signed(order.created_ms))
-    .execute(&mut *tx)
-    .await?;
-    idempotency::store(tx, SCOPE, &new.key, &new.answer, order.created_ms).await?;
+    sql("INSERT INTO outbox (kind, subject, order_id, state, not_before_ms) VALUES ('charge', $1, $1, 'due', $2)")
+        .bind(order.id.as_str())
+        .bind(signed(order.created_ms))
+        .run(tx)
+        .await?;
     Ok(End::Commit(PlaceOutcome::Placed))
 }
 
 /// Whether the seats or tickets could be had.
-async fn insert_items(tx: &mut SqliteConnection, order: &Order) -> Result<bool, LedgerError> {
+async fn insert_items(tx: &mut Connection, order: &Order) -> Result<bool, LedgerError> {
     if order.tickets.seats.is_empty() {
         return take_tickets(tx, order).await;
     }
-    for (position, seat) in (0_i64..).zip(&order.tickets.seats) {
-        let inserted = sqlx::query("INSERT INTO order_items (order_id, position, event, seat) VALUES ($1, $2, $3, $4)")
-            .bind(order.id.as_str())
-            .bind(position)
-            .bind(&order.event)
-            .bind(seat)
-            .execute(&mut *tx)
-            .await;
-        match inserted {
-            Ok(_) => {}
-            Err(sqlx::Error::Database(error)) if error.is_unique_violation() => return Ok(false),
-            Err(error) => return Err(error.into()),
+    let mut items: Vec<(i64, &String)> = (0..).zip(&order.tickets.seats).collect();
+    // Two orders of the same seats wait for each other in one direction only.
+    items.sort_by_key(|(_, seat)| *seat);
+    for (position, seat) in items {
+        let inserted = sql("INSERT INTO order_items (order_id, position, event, seat) VALUES ($1, $2, $3, $4) \
+             ON CONFLICT (event, seat) WHERE active = 1 DO NOTHING")
+        .bind(order.id.as_str())
+        .bind(position)
+        .bind(&order.event)
+        .bind(seat)
+        .run(tx)
+        .await?;
+        if inserted == 0 {
+            return Ok(false);
         }
     }
     Ok(true)
 }
 
 /// Takes an order's general-admission tickets out of those not yet taken; whether there were enough.
-pub(super) async fn take_tickets(tx: &mut SqliteConnection, order: &Order) -> Result<bool, LedgerError> {
-    let taken = sqlx::query(
-        "UPDATE events SET tickets_taken = tickets_taken + $1 \
-         WHERE id = $2 AND tickets_taken + $1 <= tickets_total",
-    )
+pub(super) async fn take_tickets(tx: &mut Connection, order: &Order) -> Result<bool, LedgerError> {
+    let taken = sql("UPDATE events SET tickets_taken = tickets_taken + $1 \
+         WHERE id = $2 AND tickets_taken + $1 <= tickets_total")
     .bind(order.tickets.quantity)
     .bind(&order.event)
-    .execute(tx)
+    .run(tx)
     .await?;
-    Ok(taken.rows_affected() == 1)
+    Ok(taken == 1)
 }
 
-pub(super) async fn find(connection: &mut SqliteConnection, id: &OrderId) -> Result<Option<Order>, LedgerError> {
-    let rows = sqlx::query_as(select_orders!("o.id = $1")).bind(id.as_str()).fetch_all(connection).await?;
-    Ok(fold(rows)?.pop())
+pub(super) async fn find(on: &mut Connection, id: &OrderId) -> Result<Option<Order>, LedgerError> {
+    Ok(fold(sql(select_orders!("o.id = $1")).bind(id.as_str()).all(on).await?)?.pop())
+}
+
+/// The order as it stays until the transaction ends. Whoever changes an order starts with this.
+pub(super) async fn lock(tx: &mut Connection, id: &OrderId) -> Result<Option<Order>, LedgerError> {
+    let find = locking!(select_orders!("o.id = $1"), "FOR NO KEY UPDATE OF o", "");
+    Ok(fold(sql(find).bind(id.as_str()).all(tx).await?)?.pop())
 }
 
 #[derive(sqlx::FromRow)]

@@ -1,9 +1,9 @@
 //! The outbox: calls to the provider that are still to be made, claimed under a lease.
 
 use super::{
-    End, Ledger, LedgerError, orders,
+    Connection, End, Ledger, LedgerError, Mode, locking, orders,
     rows::{signed, unsigned},
-    settle,
+    settle, sql,
 };
 use crate::box_office::{ids::OrderId, views::OrderStatus};
 
@@ -45,58 +45,34 @@ pub struct Task {
 impl Ledger {
     /// Claims at most `most` due tasks until `lease_until_ms`; those of a worker that died come back after its lease.
     pub async fn claim_tasks(&self, now_ms: u64, lease_until_ms: u64, most: u32) -> Result<Vec<Task>, LedgerError> {
-        // An idle worker reads only: it must not take the writer's turn every second.
-        let due: bool = sqlx::query_scalar(
-            "SELECT EXISTS (SELECT 1 FROM outbox WHERE state = 'due' AND not_before_ms <= $1 AND lease_until_ms <= $1)",
-        )
-        .bind(signed(now_ms))
-        .fetch_one(&self.readers)
-        .await?;
+        // An idle worker reads only: it must not take the writer's turn every second. It looks at what is due, not at
+        // what is new: a task whose transaction took long is found as soon as it is there.
+        let due: bool = self
+            .run(Mode::Look, now_ms, |on, now_ms| {
+                Box::pin(async move {
+                    let ask = "SELECT EXISTS (SELECT 1 FROM outbox \
+                               WHERE state = 'due' AND not_before_ms <= $1 AND lease_until_ms <= $1)";
+                    Ok(End::Rollback(sql(ask).bind(signed(*now_ms)).value(on).await?))
+                })
+            })
+            .await?;
         if !due {
             return Ok(Vec::new());
         }
-        self.write(move |tx| {
-            Box::pin(async move {
-                let claimed: Vec<(String, String, String, i64)> = sqlx::query_as(
-                    "UPDATE outbox SET lease_until_ms = $1, attempts = attempts + 1 WHERE (kind, subject) IN \
-                     (SELECT kind, subject FROM outbox WHERE state = 'due' AND not_before_ms <= $2 \
-                     AND lease_until_ms <= $2 ORDER BY not_before_ms LIMIT $3) \
-                     RETURNING kind, subject, order_id, attempts",
-                )
-                .bind(signed(lease_until_ms))
-                .bind(signed(now_ms))
-                .bind(most)
-                .fetch_all(&mut *tx)
-                .await?;
-                let mut tasks = Vec::with_capacity(claimed.len());
-                for (kind, subject, order, attempts) in claimed {
-                    let order = order.parse().map_err(|_| LedgerError::Unreadable("order id"))?;
-                    let order = orders::find(&mut *tx, &order).await?.ok_or(LedgerError::Unreadable("task"))?;
-                    let kind = if kind == "refund" { TaskKind::Refund } else { TaskKind::Charge };
-                    tasks.push(Task {
-                        kind,
-                        subject,
-                        attempts: u32::try_from(unsigned(attempts)?).unwrap_or(u32::MAX),
-                        amount_minor: order.amount_minor,
-                        currency: order.currency,
-                        order: order.id,
-                    });
-                }
-                Ok(End::Commit(tasks))
-            })
+        self.write((now_ms, lease_until_ms, most), |tx, (now_ms, lease_until_ms, most)| {
+            Box::pin(claim(tx, *now_ms, *lease_until_ms, *most))
         })
         .await
     }
 
     /// Notes that the provider took the task.
     pub async fn task_done(&self, task: &Task) -> Result<(), LedgerError> {
-        let (kind, subject) = (task.kind.word(), task.subject.clone());
-        self.write(move |tx| {
+        self.write(task.clone(), |tx, task| {
             Box::pin(async move {
-                sqlx::query("UPDATE outbox SET state = 'done' WHERE kind = $1 AND subject = $2 AND state = 'due'")
-                    .bind(kind)
-                    .bind(subject)
-                    .execute(tx)
+                sql("UPDATE outbox SET state = 'done' WHERE kind = $1 AND subject = $2 AND state = 'due'")
+                    .bind(task.kind.word())
+                    .bind(&task.subject)
+                    .run(tx)
                     .await?;
                 Ok(End::Commit(()))
             })
@@ -104,20 +80,18 @@ impl Ledger {
         .await
     }
 
-    /// Puts the task off until `not_before_ms`.
+    /// Puts the task off until `not_before_ms`, unless another worker has it by now.
     pub async fn task_again(&self, task: &Task, not_before_ms: u64, error: String) -> Result<(), LedgerError> {
-        let (kind, subject) = (task.kind.word(), task.subject.clone());
-        self.write(move |tx| {
+        self.write((task.clone(), not_before_ms, error), |tx, (task, not_before_ms, error)| {
             Box::pin(async move {
-                sqlx::query(
-                    "UPDATE outbox SET not_before_ms = $1, lease_until_ms = 0, last_error = $2 \
-                     WHERE kind = $3 AND subject = $4 AND state = 'due'",
-                )
-                .bind(signed(not_before_ms))
+                sql("UPDATE outbox SET not_before_ms = $1, lease_until_ms = 0, last_error = $2 \
+                     WHERE kind = $3 AND subject = $4 AND state = 'due' AND attempts = $5")
+                .bind(signed(*not_before_ms))
                 .bind(error)
-                .bind(kind)
-                .bind(subject)
-                .execute(tx)
+                .bind(task.kind.word())
+                .bind(&task.subject)
+                .bind(task.attempts)
+                .run(tx)
                 .await?;
                 Ok(End::Commit(()))
             })
@@ -127,21 +101,18 @@ impl Ledger {
 
     /// Parks the task for good. A charge that cannot be made ends its pending order with `end`, whose seats go back.
     pub async fn task_dead(&self, task: &Task, end: OrderStatus, error: String) -> Result<(), LedgerError> {
-        let task = task.clone();
-        self.write(move |tx| {
+        self.write((task.clone(), end, error), |tx, (task, end, error)| {
             Box::pin(async move {
-                sqlx::query(
-                    "UPDATE outbox SET state = 'dead', last_error = $1 \
-                     WHERE kind = $2 AND subject = $3 AND state = 'due'",
-                )
+                if task.kind == TaskKind::Charge {
+                    settle::end_pending(tx, &task.order, *end).await?;
+                }
+                sql("UPDATE outbox SET state = 'dead', last_error = $1 \
+                     WHERE kind = $2 AND subject = $3 AND state = 'due'")
                 .bind(error)
                 .bind(task.kind.word())
                 .bind(&task.subject)
-                .execute(&mut *tx)
+                .run(tx)
                 .await?;
-                if task.kind == TaskKind::Charge {
-                    settle::end_pending(tx, &task.order, end).await?;
-                }
                 Ok(End::Commit(()))
             })
         })
@@ -150,15 +121,13 @@ impl Ledger {
 
     /// Gives a pending order up: its charge is not tried again, its seats go back.
     pub async fn expire(&self, order: OrderId) -> Result<(), LedgerError> {
-        self.write(move |tx| {
+        self.write(order, |tx, order| {
             Box::pin(async move {
-                if settle::end_pending(tx, &order, OrderStatus::Expired).await? {
-                    sqlx::query(
-                        "UPDATE outbox SET state = 'dead', last_error = 'the order expired' \
-                         WHERE kind = 'charge' AND subject = $1 AND state = 'due'",
-                    )
+                if settle::end_pending(tx, order, OrderStatus::Expired).await? {
+                    sql("UPDATE outbox SET state = 'dead', last_error = 'the order expired' \
+                         WHERE kind = 'charge' AND subject = $1 AND state = 'due'")
                     .bind(order.as_str())
-                    .execute(tx)
+                    .run(tx)
                     .await?;
                 }
                 Ok(End::Commit(()))
@@ -169,20 +138,53 @@ impl Ledger {
 
     /// Charges a pending order again that the provider says it knows nothing of.
     pub async fn charge_again(&self, order: OrderId, now_ms: u64) -> Result<(), LedgerError> {
-        self.write(move |tx| {
+        self.write((order, now_ms), |tx, (order, now_ms)| {
             Box::pin(async move {
-                sqlx::query(
-                    "UPDATE outbox SET state = 'due', not_before_ms = $1, lease_until_ms = 0 \
-                     WHERE kind = 'charge' AND subject = $2 AND state = 'done' \
-                     AND EXISTS (SELECT 1 FROM orders WHERE id = $2 AND status = 'pending')",
-                )
-                .bind(signed(now_ms))
+                match orders::lock(tx, order).await? {
+                    Some(order) if order.status == OrderStatus::Pending => {}
+                    _ => return Ok(End::Rollback(())),
+                }
+                sql("UPDATE outbox SET state = 'due', not_before_ms = $1, lease_until_ms = 0 \
+                     WHERE kind = 'charge' AND subject = $2 AND state = 'done'")
+                .bind(signed(*now_ms))
                 .bind(order.as_str())
-                .execute(tx)
+                .run(tx)
                 .await?;
                 Ok(End::Commit(()))
             })
         })
         .await
     }
+}
+
+async fn claim(
+    tx: &mut Connection,
+    now_ms: u64,
+    lease_until_ms: u64,
+    most: u32,
+) -> Result<End<Vec<Task>>, LedgerError> {
+    let claim = locking!(
+        "WITH mine AS MATERIALIZED (SELECT kind AS a_kind, subject AS a_subject FROM outbox \
+         WHERE state = 'due' AND not_before_ms <= $2 AND lease_until_ms <= $2 ORDER BY not_before_ms LIMIT $3",
+        "FOR NO KEY UPDATE SKIP LOCKED",
+        ") UPDATE outbox SET lease_until_ms = $1, attempts = attempts + 1 FROM mine \
+         WHERE kind = a_kind AND subject = a_subject RETURNING kind, subject, order_id, attempts"
+    );
+    let claimed: Vec<(String, String, String, i64)> =
+        sql(claim).bind(signed(lease_until_ms)).bind(signed(now_ms)).bind(most).all(tx).await?;
+    let mut tasks = Vec::with_capacity(claimed.len());
+    for (kind, subject, order, attempts) in claimed {
+        let order = order.parse().map_err(|_| LedgerError::Unreadable("order id"))?;
+        let order = orders::find(tx, &order).await?.ok_or(LedgerError::Unreadable("task"))?;
+        let kind = if kind == "refund" { TaskKind::Refund } else { TaskKind::Charge };
+        tasks.push(Task {
+            kind,
+            subject,
+            attempts: u32::try_from(unsigned(attempts)?).unwrap_or(u32::MAX),
+            amount_minor: order.amount_minor,
+            currency: order.currency,
+            order: order.id,
+        });
+    }
+    Ok(End::Commit(tasks))
 }

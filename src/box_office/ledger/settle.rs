@@ -3,12 +3,11 @@
 //! Notices come twice, late and in any order. Paid beats declined whichever comes first; a payment for seats that are
 //! gone is paid back, once for each charge.
 
-use sqlx::SqliteConnection;
-
 use super::{
-    End, Ledger, LedgerError,
+    Connection, End, Ledger, LedgerError,
     orders::{self, Order},
     rows::{signed, status_word},
+    sql,
 };
 use crate::box_office::{ids::OrderId, views::OrderStatus};
 
@@ -60,28 +59,27 @@ pub enum Settled {
 impl Ledger {
     /// Applies a notice. Repeats and old news change nothing.
     pub async fn settle(&self, notice: Notice, now_ms: u64) -> Result<Settled, LedgerError> {
-        self.write(move |tx| Box::pin(async move { settle(tx, &notice, now_ms).await })).await
+        self.write((notice, now_ms), |tx, (notice, now_ms)| Box::pin(settle(tx, notice, *now_ms))).await
     }
 }
 
-async fn settle(tx: &mut SqliteConnection, notice: &Notice, now_ms: u64) -> Result<End<Settled>, LedgerError> {
+async fn settle(tx: &mut Connection, notice: &Notice, now_ms: u64) -> Result<End<Settled>, LedgerError> {
     if let Some(event) = &notice.event {
-        let new = sqlx::query("INSERT INTO webhook_events (id, received_ms) VALUES ($1, $2) ON CONFLICT DO NOTHING")
+        // The same event at the same time waits here until the first one's effect is durable, or undone.
+        let new = sql("INSERT INTO webhook_events (id, received_ms) VALUES ($1, $2) ON CONFLICT DO NOTHING")
             .bind(event)
             .bind(signed(now_ms))
-            .execute(&mut *tx)
+            .run(tx)
             .await?;
-        if new.rows_affected() == 0 {
+        if new == 0 {
             return Ok(End::Rollback(Settled::Repeat));
         }
     }
-    let Some(order) = orders::find(tx, &notice.order).await? else {
+    let Some(order) = orders::lock(tx, &notice.order).await? else {
         return Ok(End::Rollback(Settled::UnknownOrder));
     };
-    let known: Option<(String, String)> = sqlx::query_as("SELECT state, order_id FROM payments WHERE charge = $1")
-        .bind(&notice.charge)
-        .fetch_optional(&mut *tx)
-        .await?;
+    let known: Option<(String, String)> =
+        sql("SELECT state, order_id FROM payments WHERE charge = $1").bind(&notice.charge).optional(tx).await?;
     let known = match &known {
         Some((_, of)) if of != order.id.as_str() => return Ok(End::Commit(Settled::Mismatch)),
         Some((state, _)) => Some(state.as_str()),
@@ -113,7 +111,7 @@ async fn settle(tx: &mut SqliteConnection, notice: &Notice, now_ms: u64) -> Resu
     Ok(End::Commit(settled))
 }
 
-async fn captured(tx: &mut SqliteConnection, order: &Order, charge: &str, now_ms: u64) -> Result<Settled, LedgerError> {
+async fn captured(tx: &mut Connection, order: &Order, charge: &str, now_ms: u64) -> Result<Settled, LedgerError> {
     finish_task(tx, "charge", order.id.as_str()).await?;
     let has_tickets = match order.status {
         OrderStatus::Pending => true,
@@ -126,25 +124,23 @@ async fn captured(tx: &mut SqliteConnection, order: &Order, charge: &str, now_ms
         set_status(tx, &order.id, OrderStatus::Confirmed).await?;
         return Ok(Settled::Status(OrderStatus::Confirmed));
     }
-    sqlx::query(
-        "INSERT INTO outbox (kind, subject, order_id, state, not_before_ms) VALUES ('refund', $1, $2, 'due', $3) \
-         ON CONFLICT DO NOTHING",
-    )
+    sql("INSERT INTO outbox (kind, subject, order_id, state, not_before_ms) VALUES ('refund', $1, $2, 'due', $3) \
+         ON CONFLICT DO NOTHING")
     .bind(charge)
     .bind(order.id.as_str())
     .bind(signed(now_ms))
-    .execute(tx)
+    .run(tx)
     .await?;
     Ok(Settled::RefundOwed)
 }
 
-async fn declined(tx: &mut SqliteConnection, order: &Order) -> Result<Settled, LedgerError> {
+async fn declined(tx: &mut Connection, order: &Order) -> Result<Settled, LedgerError> {
     finish_task(tx, "charge", order.id.as_str()).await?;
     let ended = end_pending(tx, &order.id, OrderStatus::Refused).await?;
     Ok(if ended { Settled::Status(OrderStatus::Refused) } else { Settled::Nothing })
 }
 
-async fn refunded(tx: &mut SqliteConnection, order: &Order, charge: &str) -> Result<Settled, LedgerError> {
+async fn refunded(tx: &mut Connection, order: &Order, charge: &str) -> Result<Settled, LedgerError> {
     finish_task(tx, "refund", charge).await?;
     if matches!(order.status, OrderStatus::Refused | OrderStatus::Expired) {
         set_status(tx, &order.id, OrderStatus::Refunded).await?;
@@ -155,83 +151,69 @@ async fn refunded(tx: &mut SqliteConnection, order: &Order, charge: &str) -> Res
 
 /// Ends a pending order without a sale and frees its tickets; whether it was pending.
 pub(super) async fn end_pending(
-    tx: &mut SqliteConnection,
+    tx: &mut Connection,
     order: &OrderId,
     status: OrderStatus,
 ) -> Result<bool, LedgerError> {
-    let Some(order) = orders::find(tx, order).await? else { return Ok(false) };
+    let Some(order) = orders::lock(tx, order).await? else { return Ok(false) };
     if order.status != OrderStatus::Pending {
         return Ok(false);
     }
     set_status(tx, &order.id, status).await?;
     if order.tickets.seats.is_empty() {
-        sqlx::query("UPDATE events SET tickets_taken = tickets_taken - $1 WHERE id = $2")
+        sql("UPDATE events SET tickets_taken = tickets_taken - $1 WHERE id = $2")
             .bind(order.tickets.quantity)
             .bind(&order.event)
-            .execute(tx)
+            .run(tx)
             .await?;
     } else {
-        sqlx::query("UPDATE order_items SET active = 0 WHERE order_id = $1")
-            .bind(order.id.as_str())
-            .execute(tx)
-            .await?;
+        sql("UPDATE order_items SET active = 0 WHERE order_id = $1").bind(order.id.as_str()).run(tx).await?;
     }
     Ok(true)
 }
 
 /// Takes the tickets of an ended order again, all or none; whether they were free.
-async fn take_again(tx: &mut SqliteConnection, order: &Order) -> Result<bool, LedgerError> {
+async fn take_again(tx: &mut Connection, order: &Order) -> Result<bool, LedgerError> {
     if order.tickets.seats.is_empty() {
         return orders::take_tickets(tx, order).await;
     }
-    // Asked first rather than left to the constraint, whose violation would end a PostgreSQL transaction.
-    let taken: bool = sqlx::query_scalar(
-        "SELECT EXISTS (SELECT 1 FROM order_items mine JOIN order_items other \
-         ON other.event = mine.event AND other.seat = mine.seat AND other.active = 1 WHERE mine.order_id = $1)",
-    )
+    // Asked first: the constraint answers those who ask at the same time, and then the transaction is repeated.
+    let taken: bool = sql("SELECT EXISTS (SELECT 1 FROM order_items mine JOIN order_items other \
+         ON other.event = mine.event AND other.seat = mine.seat AND other.active = 1 WHERE mine.order_id = $1)")
     .bind(order.id.as_str())
-    .fetch_one(&mut *tx)
+    .value(tx)
     .await?;
     if !taken {
-        sqlx::query("UPDATE order_items SET active = 1 WHERE order_id = $1")
-            .bind(order.id.as_str())
-            .execute(tx)
-            .await?;
+        sql("UPDATE order_items SET active = 1 WHERE order_id = $1").bind(order.id.as_str()).run(tx).await?;
     }
     Ok(!taken)
 }
 
-async fn set_status(tx: &mut SqliteConnection, order: &OrderId, status: OrderStatus) -> Result<(), LedgerError> {
-    sqlx::query("UPDATE orders SET status = $1, inventory_due = 1 WHERE id = $2")
+async fn set_status(tx: &mut Connection, order: &OrderId, status: OrderStatus) -> Result<(), LedgerError> {
+    sql("UPDATE orders SET status = $1, inventory_due = 1 WHERE id = $2")
         .bind(status_word(status))
         .bind(order.as_str())
-        .execute(tx)
+        .run(tx)
         .await?;
     Ok(())
 }
 
-async fn finish_task(tx: &mut SqliteConnection, kind: &str, subject: &str) -> Result<(), LedgerError> {
-    sqlx::query("UPDATE outbox SET state = 'done' WHERE kind = $1 AND subject = $2")
-        .bind(kind)
-        .bind(subject)
-        .execute(tx)
-        .await?;
+async fn finish_task(tx: &mut Connection, kind: &str, subject: &str) -> Result<(), LedgerError> {
+    sql("UPDATE outbox SET state = 'done' WHERE kind = $1 AND subject = $2").bind(kind).bind(subject).run(tx).await?;
     Ok(())
 }
 
-async fn record(tx: &mut SqliteConnection, notice: &Notice, state: &str, now_ms: u64) -> Result<(), LedgerError> {
-    sqlx::query(
-        "INSERT INTO payments (charge, order_id, state, amount_minor, currency, updated_ms) \
+async fn record(tx: &mut Connection, notice: &Notice, state: &str, now_ms: u64) -> Result<(), LedgerError> {
+    sql("INSERT INTO payments (charge, order_id, state, amount_minor, currency, updated_ms) \
          VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (charge) DO UPDATE SET state = excluded.state, \
-         amount_minor = excluded.amount_minor, currency = excluded.currency, updated_ms = excluded.updated_ms",
-    )
+         amount_minor = excluded.amount_minor, currency = excluded.currency, updated_ms = excluded.updated_ms")
     .bind(&notice.charge)
     .bind(notice.order.as_str())
     .bind(state)
     .bind(signed(notice.amount_minor))
     .bind(&notice.currency)
     .bind(signed(now_ms))
-    .execute(tx)
+    .run(tx)
     .await?;
     Ok(())
 }

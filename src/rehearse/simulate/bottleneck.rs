@@ -69,12 +69,12 @@ impl fmt::Display for Bottleneck {
         match self.limit {
             Limit::Capacity => write!(
                 f,
-                "the capacity: {slots}, and the rate would let in {rate_allows:.1}; a higher rate changes nothing, \
-                 {capacity_for_the_rate:.0} slots would make full use of this one"
+                "the capacity: {slots}, once it is full, and the rate would let in {rate_allows:.1}; it would take \
+                 {capacity_for_the_rate:.0} slots to make full use of this rate"
             ),
             Limit::Rate => write!(
                 f,
-                "the rate: it lets in {rate_allows:.1} a second; {slots}; more capacity changes nothing, \
+                "the rate: it lets in {rate_allows:.1} a second; {slots}; \
                  {capacity_for_the_rate:.0} slots would do"
             ),
             Limit::Arrivals => write!(

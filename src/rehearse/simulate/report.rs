@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{
     Scenario,
     book::People,
-    bottleneck::Bottleneck,
+    bottleneck::{Bottleneck, Limit},
     figures::{Stretch, Waits, seconds},
     sale::{End, Played},
     what_if::WhatIf,
@@ -158,6 +158,7 @@ impl fmt::Display for Report {
         self.show_waits(f)?;
         self.show_time(f)?;
         self.what_if.iter().try_for_each(|what_if| show_what_if(f, what_if))?;
+        writeln!(f, "\nadvice: {}", self.advice())?;
         writeln!(f, "\nplay it again with: --seed {}", self.settings.seed)?;
         let conclusion = if self.held { "Every guarantee held at every step." } else { "A guarantee was broken." };
         writeln!(f, "{conclusion}")
@@ -165,6 +166,24 @@ impl fmt::Display for Report {
 }
 
 impl Report {
+    /// What to change, in a sentence.
+    fn advice(&self) -> String {
+        let Settings { rate, capacity, .. } = self.settings;
+        let (limit, higher) = match self.bottleneck.limit {
+            Limit::Capacity => ("capacity", (rate, f64::from(capacity) * 2.0)),
+            Limit::Rate => ("rate", (rate * 2.0, f64::from(capacity))),
+            Limit::Arrivals => return "these limits suffice for a crowd that comes so slowly".to_owned(),
+        };
+        let now = lasting(self.seconds);
+        let gain = self.what_if.iter().flat_map(|what_if| &what_if.rows);
+        let gain = gain.into_iter().find(|row| row.end != End::Deadline && (row.rate, row.capacity) == higher);
+        let gain = gain.map_or_else(String::new, |row| {
+            format!(": twice the {limit} would end the sale after {} instead of {now}", lasting(row.seconds))
+        });
+        let other = if limit == "capacity" { "rate" } else { "capacity" };
+        format!("the {limit} decides; raise it as far as the shop can stand{gain}. A higher {other} alone gains nothing")
+    }
+
     fn show_settings(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Settings { users, ramp_seconds, capacity, rate, burst, tickets, .. } = &self.settings;
         let come =
@@ -194,7 +213,7 @@ impl Report {
         if late > 0 {
             writeln!(
                 f,
-                "        {} left with nothing at the end ({} in line or later, {} called, {} inside); the line was served to number {}",
+                "        {} left with nothing at the end ({} in line or not yet come, {} called, {} inside); number {} of the crowd was the last whose turn came",
                 late, people.turned_away, people.still_called, people.still_inside, self.reached
             )?;
         }
@@ -232,7 +251,8 @@ fn show_what_if(f: &mut fmt::Formatter<'_>, what_if: &WhatIf) -> fmt::Result {
         by => format!("by a crowd, tickets and limits of 1/{by} the size"),
     };
     writeln!(f, "\nwhat if: the same sale at other limits ({how})")?;
-    let heads = ["rate", "capacity", "over after", "median wait", "let in per second"];
+    // Higher than what the capacity serves in the long run: at the opening all of it is free.
+    let heads = ["rate", "capacity", "over after", "median wait", "mean let in per s"];
     writeln!(f, "  {:>9} {:>9} {:>13} {:>13} {:>18}", heads[0], heads[1], heads[2], heads[3], heads[4])?;
     what_if.rows.iter().try_for_each(|row| {
         let over = if row.end == End::Deadline { "not over".to_owned() } else { lasting(row.seconds) };

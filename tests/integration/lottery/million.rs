@@ -25,7 +25,7 @@ async fn a_million_draw() {
     let redis = RedisServer::start();
     let engine = redis_engine(&redis).await;
     let house = House::on(Arc::clone(&engine), keyring(), lottery).await;
-    let roster = &keys::of_room(house.room.name())[6];
+    let roster = &keys::of_room(house.room.name())[7];
     let client = redis::Client::open(redis.url()).unwrap();
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
     let first = now_ms() * 1_000 - u64::from(VISITORS);

@@ -36,7 +36,7 @@ async fn after_a_reset_nobody_waits_and_no_old_token_counts(world: World) {
     assert_eq!((now.joined_total, now.called_total, now.watermark), (0, 0, Score(0)));
     assert_eq!((now.capacity, now.rate), (policy().capacity, policy().rate), "the policy stays");
     if let Some(redis) = &world.redis {
-        for key in ["line", "seen", "called", "inside", "over", "roster"] {
+        for key in ["line", "seen", "called", "inside", "notes", "over", "roster"] {
             assert_eq!(redis.command(&format!("EXISTS stanchion:{{main}}:{key}")), ":0\r\n", "{key}");
         }
     }

@@ -1,6 +1,13 @@
 //! A box office of the test's own.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::{
     Router,
@@ -22,24 +29,78 @@ use tower::ServiceExt as _;
 
 pub use super::eventually::eventually;
 
-use super::{fake_provider::FakeProvider, redis_server::RedisServer};
+use super::{fake_provider::FakeProvider, postgres::PostgresServer, redis_server::RedisServer};
 
 pub const SECRET: &str = "a secret of the test's own";
 
-/// Where the inventory lives.
-pub enum Where {
-    InProcess,
-    Redis(RedisServer),
+/// Where the inventory and the ledgers live: in process and in a file, unless there are servers for them.
+#[derive(Default)]
+pub struct Place {
+    redis: Option<RedisServer>,
+    postgres: Option<PostgresServer>,
+    ledgers: AtomicU32,
 }
 
-impl Where {
+impl Place {
+    pub fn embedded() -> Self {
+        Self::default()
+    }
+
+    pub fn on_redis() -> Self {
+        Self { redis: Some(RedisServer::start()), ..Self::default() }
+    }
+
+    pub fn on_postgres() -> Self {
+        Self { postgres: Some(PostgresServer::start()), ..Self::default() }
+    }
+
+    pub fn on_servers() -> Self {
+        Self { postgres: Some(PostgresServer::start()), ..Self::on_redis() }
+    }
+
+    pub fn redis(&self) -> &RedisServer {
+        self.redis.as_ref().unwrap()
+    }
+
+    pub fn postgres(&mut self) -> &mut PostgresServer {
+        self.postgres.as_mut().unwrap()
+    }
+
     pub async fn engine(&self, clock: &SharedClock) -> SharedEngine {
-        match self {
-            Self::InProcess => Arc::new(InProcess::new(Arc::clone(clock))),
-            Self::Redis(server) => Arc::new(RedisEngine::connect(&server.url()).await.unwrap()),
+        match &self.redis {
+            None => Arc::new(InProcess::new(Arc::clone(clock))),
+            Some(server) => Arc::new(RedisEngine::connect(&server.url()).await.unwrap()),
+        }
+    }
+
+    /// The address of a ledger that is not there yet.
+    fn ledger(&self, dir: &Path) -> Secret {
+        let number = self.ledgers.fetch_add(1, Ordering::Relaxed);
+        match &self.postgres {
+            None => dir.join("ledger.db").display().to_string().into(),
+            Some(server) => server.database(&format!("ledger_{number}")).into(),
         }
     }
 }
+
+/// Runs each story on both databases. It is given a [`Place`].
+macro_rules! on_both_databases {
+    ($($name:ident)*) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+            async fn $name() {
+                super::$name($crate::support::box_office::Place::embedded()).await;
+            })*
+        }
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+            async fn $name() {
+                super::$name($crate::support::box_office::Place::on_postgres()).await;
+            })*
+        }
+    };
+}
+pub(crate) use on_both_databases;
 
 /// What a gateway in front adds to every request.
 const VISIT: (&str, &str) = ("stanchion-visitor", "the-first-visit");
@@ -82,23 +143,18 @@ impl Reply {
 }
 
 impl Shop {
-    /// 80 seats and 10 general-admission tickets, in process, unless `adjust` says otherwise.
-    pub async fn open(adjust: impl FnOnce(&mut BoxOfficeConfig)) -> Self {
-        Self::open_in(&Where::InProcess, adjust).await
-    }
-
-    pub async fn open_in(place: &Where, adjust: impl FnOnce(&mut BoxOfficeConfig)) -> Self {
-        let clock: SharedClock = Arc::new(SystemClock);
-        Self::open_at(place, clock, adjust).await
+    /// 80 seats and 10 general-admission tickets, unless `adjust` says otherwise.
+    pub async fn open(place: &Place, adjust: impl FnOnce(&mut BoxOfficeConfig)) -> Self {
+        Self::open_at(place, Arc::new(SystemClock), adjust).await
     }
 
     /// On a clock of the test's own, which starts at the present.
-    pub async fn open_by_hand() -> (Self, ManualClock) {
+    pub async fn open_by_hand(place: &Place) -> (Self, ManualClock) {
         let clock = ManualClock::at(SystemClock.unix_micros());
-        (Self::open_at(&Where::InProcess, Arc::new(clock.clone()), |_| {}).await, clock)
+        (Self::open_at(place, Arc::new(clock.clone()), |_| {}).await, clock)
     }
 
-    async fn open_at(place: &Where, clock: SharedClock, adjust: impl FnOnce(&mut BoxOfficeConfig)) -> Self {
+    async fn open_at(place: &Place, clock: SharedClock, adjust: impl FnOnce(&mut BoxOfficeConfig)) -> Self {
         let dir = Arc::new(tempfile::tempdir().unwrap());
         let provider = FakeProvider::start(&Shutdown::new()).await;
         let mut config = BoxOfficeConfig {
@@ -112,7 +168,8 @@ impl Shop {
                 per_hold_limit: 10,
             },
             hold_ttl: Duration::from_mins(10),
-            database: dir.path().join("ledger.db").display().to_string(),
+            database: place.ledger(dir.path()),
+            database_connections: None,
             provider: ProviderConfig {
                 url: provider.url.clone(),
                 api_key: Secret::from("the-key"),
@@ -140,7 +197,7 @@ impl Shop {
     }
 
     /// A box office and the payment sandbox, talking over real sockets.
-    pub async fn with_sandbox(decline_ratio: f64) -> (Self, PaySandbox) {
+    pub async fn with_sandbox(place: &Place, decline_ratio: f64) -> (Self, PaySandbox) {
         let shutdown = Shutdown::new();
         let any = "127.0.0.1:0".parse().unwrap();
         let (shop_socket, pay_socket) = (listener::bind(any).await.unwrap(), listener::bind(any).await.unwrap());
@@ -154,7 +211,7 @@ impl Shop {
         })
         .unwrap();
         let url = format!("http://{}", pay_socket.local_addr().unwrap());
-        let shop = Self::open(|config| config.provider.url = url).await;
+        let shop = Self::open(place, |config| config.provider.url = url).await;
         sandbox.start(&shop.shutdown);
         shutdown.spawn(listener::serve(pay_socket, sandbox.router(), shop.shutdown.clone()));
         shutdown.spawn(listener::serve(shop_socket, shop.router.clone(), shop.shutdown.clone()));
@@ -163,13 +220,14 @@ impl Shop {
 
     /// Another box office on the same ledger and provider, with an inventory of its own.
     pub async fn twin(&self) -> Self {
-        let engine = Where::InProcess.engine(&self.clock).await;
-        Self::with(self.config.clone(), engine, Arc::clone(&self.clock), self.provider.clone(), Arc::clone(&self.dir))
-            .await
+        self.twin_at(&Place::embedded()).await
     }
 
-    pub fn database(&self) -> PathBuf {
-        PathBuf::from(&self.config.database)
+    /// Another box office on the same ledger and provider, with the inventory of that place.
+    pub async fn twin_at(&self, place: &Place) -> Self {
+        let engine = place.engine(&self.clock).await;
+        Self::with(self.config.clone(), engine, Arc::clone(&self.clock), self.provider.clone(), Arc::clone(&self.dir))
+            .await
     }
 
     pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Reply {
@@ -225,8 +283,12 @@ impl Shop {
         (order, charge)
     }
 
+    pub async fn get_order(&self, order: &str) -> Reply {
+        self.get(&format!("/orders/{order}")).await
+    }
+
     pub async fn status_of(&self, order: &str) -> String {
-        self.get(&format!("/orders/{order}")).await.expect(200).field("status")
+        self.get_order(order).await.expect(200).field("status")
     }
 
     pub async fn becomes(&self, order: &str, status: &str) {
@@ -271,6 +333,11 @@ impl Drop for Shop {
     fn drop(&mut self) {
         self.shutdown.stop();
     }
+}
+
+/// The seats of the plan in their order, from 0.
+pub fn seat_at(index: usize) -> String {
+    format!("{}{}", char::from(b"ABCDEFGH"[index / 40]), index % 40 + 1)
 }
 
 /// A webhook about a charge of 4500 cents.

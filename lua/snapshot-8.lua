@@ -1,5 +1,5 @@
 -- Purpose: the room at one instant, in numbers. Only reads. Positions are `sketch-5.lua`'s.
--- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over, KEYS[7] roster
+-- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] notes, KEYS[7] over, KEYS[8] roster
 -- ARGV: up to where the caller knows who was ended, us
 -- Reply: now ms, since ms, settle until ms, epoch, mode, opens at ms (0: unset), capacity, rate as text, waiting, called,
 --   inside, watermark, joined, called, admitted and missed in total, closes at ms (0: never), 1 for a lottery, how many are in

@@ -1,5 +1,5 @@
 -- Purpose: gives up a visitor's place, call and session, or takes them away.
--- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over, KEYS[7] roster
+-- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] notes, KEYS[7] over, KEYS[8] roster
 -- ARGV: visitor, 1 to note it even of somebody the room does not know (whom a loss made it forget)
 -- Reply: 1 if there was one, else 0
 

@@ -1,6 +1,6 @@
 -- Purpose: puts a stretch of the roster into the line, each visitor at the score they drew. Whoever left is passed over.
 --   Repeats and other nodes change nothing, because every node draws the same.
--- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over, KEYS[7] roster
+-- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] notes, KEYS[7] over, KEYS[8] roster
 -- ARGV: the epoch it is of; the arrival of the last of the stretch, us; 1 if the roster ends there; then two per visitor (at most
 --   200): visitor, draw
 -- Reply: 1 while the draw goes on or when this completed it, 0 when there is none
@@ -17,13 +17,13 @@ for i = 4, #ARGV, 2 do
   visitors[#visitors + 1] = ARGV[i]
 end
 if #visitors > 0 then
-  local arrivals, ended = redis.call('ZMSCORE', ROSTER, unpack(visitors)), redis.call('ZMSCORE', OVER, unpack(visitors))
-  local line, seen = {}, {}
+  local arrivals, ended = scores_of(ROSTER, visitors), scores_of(OVER, visitors)
+  local line, seen, now = {}, {}, text(now_ms)
   for i, visitor in ipairs(visitors) do
     local stayed = arrivals[i] and not (ended[i] and tonumber(ended[i]) >= tonumber(arrivals[i]))
     if stayed then
       line[#line + 1], line[#line + 2] = ARGV[3 + 2 * i], visitor
-      seen[#seen + 1], seen[#seen + 2] = text(now_ms), visitor
+      seen[#seen + 1], seen[#seen + 2] = now, visitor
     end
   end
   if #line > 0 then

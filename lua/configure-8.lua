@@ -1,6 +1,6 @@
 -- Purpose: writes the policy. Creates the room's state when there is none, as far as the caller remembers it; also when the
 --   store fell back to before a reset, whose line and tokens count no more.
--- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over, KEYS[7] roster
+-- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] notes, KEYS[7] over, KEYS[8] roster
 -- ARGV: 1 to 12 the policy: capacity, rate, burst, claim window ms, session ms, absent after ms, grace ms, opens at ms (0: at
 --   once), settle ms, pre-queue opens at ms (0: none), closes at ms (0: never), 1 for a lottery; 13 the epoch that was reached;
 --   of a new state: 14 how long nobody is called or let straight in, ms; 15 mode; 16 whether the draw is done; 17 to 19 the
@@ -46,7 +46,7 @@ local is_known = load_state()
 local created = not is_known or state.epoch < epoch
 if created then
   if is_known then
-    redis.call('UNLINK', LINE, SEEN, CALLED, INSIDE, STATE, OVER, ROSTER)
+    redis.call('UNLINK', LINE, SEEN, CALLED, INSIDE, STATE, NOTES, OVER, ROSTER)
   end
   create()
 else

@@ -1,6 +1,6 @@
 -- Purpose: calls the first present visitors of the line, as capacity and rate allow. Any number of nodes may run it at
 --   any time: what one calls, the bucket and the counts deny to the next.
--- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over
+-- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] notes, KEYS[7] over
 -- ARGV: most visitors to call; at most 50 are
 -- Reply: how many were called, how many absent ones were passed over
 --
@@ -20,16 +20,8 @@ if mode() ~= OPEN or now_ms < state.settle_until_ms or most < 1 then
 end
 
 local called, skipped, budget = 0, 0, 4 * most + 200
-local deadline = text(now_ms + state.claim_ms)
-
-local function write(command, key, values)
-  if #values > 0 then
-    redis.call(command, key, unpack(values))
-  end
-end
-
-local watermark, called_at = state.watermark, ' ' .. text(now_ms)
-local look = most
+local deadline, called_at = text(now_ms + state.claim_ms), ' ' .. text(now_ms)
+local look, last = most, nil
 
 while called < most and budget > 0 do
   local front = redis.call('ZRANGEBYSCORE', LINE, '(0', '+inf', 'WITHSCORES', 'LIMIT', 0, math.min(budget, look))
@@ -42,42 +34,39 @@ while called < most and budget > 0 do
   for i = 1, #front, 2 do
     visitors[#visitors + 1] = front[i]
   end
-  local seen = redis.call('ZMSCORE', SEEN, unpack(visitors))
-  local gone, deadlines, notes, aside = {}, {}, {}, {}
+  local seen = scores_of(SEEN, visitors)
+  local leaving, lost, aside, deadlines, notes = {}, {}, {}, {}, {}
   for i, visitor in ipairs(visitors) do
     -- Redis writes scores as `text` does.
-    local score = front[2 * i]
-    local absence = now_ms - math.max(tonumber(seen[i]) or 0, state.resumed_ms)
+    local score, absence = front[2 * i], now_ms - math.max(tonumber(seen[i]) or 0, state.resumed_ms)
     budget = budget - 1
     if absence > state.grace_ms then
-      gone[#gone + 1] = visitor
+      leaving[#leaving + 1] = visitor
+      lost[#lost + 1] = visitor
       skipped = skipped + 1
     elseif absence > state.absent_ms then
-      aside[#aside + 1] = text(tonumber(score) - ASIDE)
-      aside[#aside + 1] = visitor
+      aside[#aside + 1], aside[#aside + 2] = text(tonumber(score) - ASIDE), visitor
       skipped = skipped + 1
     else
-      gone[#gone + 1] = visitor
-      deadlines[#deadlines + 1] = deadline
-      deadlines[#deadlines + 1] = visitor
-      notes[#notes + 1] = 'of:' .. visitor
-      notes[#notes + 1] = score .. called_at
-      called = called + 1
-      watermark = math.max(watermark, tonumber(score))
+      leaving[#leaving + 1] = visitor
+      local n = #notes
+      deadlines[n + 1], deadlines[n + 2] = deadline, visitor
+      notes[n + 1], notes[n + 2] = visitor, score .. called_at
+      called, last = called + 1, score
     end
     if called == most then
       break
     end
   end
-  write('ZREM', LINE, gone)
-  write('ZREM', SEEN, gone)
+  write('ZREM', LINE, leaving)
+  write('ZREM', SEEN, lost)
   write('ZADD', LINE, aside)
   write('ZADD', CALLED, deadlines)
-  write('HSET', STATE, notes)
+  write('HSET', NOTES, notes)
 end
 
 if called > 0 then
-  set('watermark', watermark)
+  set('watermark', math.max(state.watermark, tonumber(last)))
   take('call', called)
   add('called_total', called)
 end

@@ -1,6 +1,6 @@
 -- Purpose: publishes what the draw hangs on, each once: before it the commitment to the seed, when the pre-queue closed the
 --   roster's digest, then the public value. What is published stays, whoever comes second.
--- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over, KEYS[7] roster
+-- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] notes, KEYS[7] over, KEYS[8] roster
 -- ARGV: the epoch they are of, commitment, digest, public value, '' for none; of how many the digest is: a roster to which
 --   somebody came back meanwhile has another. '' for a digest that was public before a loss, and then when the history began
 --   in which it was closed, ms

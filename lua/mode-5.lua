@@ -1,5 +1,5 @@
 -- Purpose: sets what the room does.
--- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over
+-- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state
 -- ARGV: mode: 1 open (or scheduled: the clock says which), 2 paused, 3 sold out, 4 closed
 -- Reply: 1
 

@@ -1,6 +1,6 @@
 -- Purpose: moves a session's end forward, never back. Registers a session that a lost store forgot, even beyond the
 --   capacity: nobody inside is ejected.
--- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over
+-- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] notes, KEYS[7] over
 -- ARGV: visitor, when the session token was issued in ms, its end in ms, how long to renew for in ms, the end that is
 --   never passed in ms, the epoch the caller knows or 0 (replies -2 if it is another)
 -- Reply: a place: inside or none

@@ -1,5 +1,6 @@
 -- Purpose: begins a new epoch: nobody waits, nobody is inside, no token of before counts. The policy stays.
--- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over, KEYS[7] roster, KEYS[8] nodes
+-- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] notes, KEYS[7] over, KEYS[8] roster,
+--   KEYS[9] nodes
 -- ARGV: the epoch that ends: a repeat after it did changes nothing
 -- Reply: the epoch that holds now
 
@@ -20,7 +21,7 @@ for _, field in ipairs(KEPT) do
 end
 local epoch = state.epoch + 1
 -- Not DEL: a million members are freed beside the commands that follow.
-redis.call('UNLINK', LINE, SEEN, CALLED, INSIDE, STATE, OVER, ROSTER)
+redis.call('UNLINK', LINE, SEEN, CALLED, INSIDE, STATE, NOTES, OVER, ROSTER)
 for _, field in ipairs(FIELDS) do
   set(field, kept[field] or 0)
 end

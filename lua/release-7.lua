@@ -1,5 +1,5 @@
 -- Purpose: ends a session and frees its slot, once.
--- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over
+-- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] notes, KEYS[7] over
 -- ARGV: visitor
 -- Reply: 1 if this call ended it, else 0
 

@@ -1,5 +1,5 @@
 -- Purpose: a stretch of the roster in order of arrival. Only reads.
--- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over, KEYS[7] roster
+-- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] notes, KEYS[7] over, KEYS[8] roster
 -- ARGV: the arrival after which it begins, us; most visitors, at most 1,000 are given
 -- Reply: visitor, arrival as text, visitor, …; empty at the end
 

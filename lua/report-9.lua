@@ -1,7 +1,7 @@
 -- Purpose: takes what one node measured, hands out what all nodes measured of late, and grants one of them the lease to
 --   decide about the rate. Losing the lease in between costs a second, nothing more: `decide` checks it again.
--- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] over, KEYS[7] roster, KEYS[8]
---   nodes (hash: node -> when it reported in ms, its report)
+-- KEYS: KEYS[1] line, KEYS[2] seen, KEYS[3] called, KEYS[4] inside, KEYS[5] state, KEYS[6] notes, KEYS[7] over, KEYS[8] roster,
+--   KEYS[9] nodes (hash: node -> when it reported in ms, its report)
 -- ARGV: node (a number from 1 to 2^53 - 1), its report, how long the lease lasts in ms
 -- Reply: 1 if this node holds the lease else 0, now ms, when the policy was last configured in us, capacity and rate as text
 --   as configured; capacity, rate and call rate as text in force, the reason for those (a number of `decide`'s caller);
@@ -13,7 +13,7 @@
 if not load_state() then
   return NOT_CONFIGURED
 end
-local NODES, MOST, FRESH_MS = KEYS[8], 64, 10000
+local NODES, MOST, FRESH_MS = KEYS[9], 64, 10000
 local node, report, lease_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 local reports, gone = {}, {}
