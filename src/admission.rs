@@ -9,6 +9,7 @@ mod discord;
 mod draw;
 pub mod flow;
 pub mod joins;
+mod kept;
 pub mod live_room;
 pub mod policy;
 pub mod presence;

@@ -6,9 +6,11 @@ use axum::{
     extract::{State, rejection::BytesRejection},
     response::{IntoResponse as _, Response},
 };
+use bytes::BytesMut;
 use futures_util::stream;
 use http::{HeaderMap, StatusCode, header::CONTENT_TYPE};
 use serde::Deserialize;
+use tokio::io::AsyncReadExt as _;
 
 use super::{
     Shared,
@@ -105,6 +107,15 @@ pub(super) async fn roster(State(admin): Shared, room: Named, headers: HeaderMap
         let cure = "Ask again when draw.json says the roster's digest.";
         return Err(conflict("the roster is not fixed yet", cure));
     };
+    // Written down before the digest was published, so it is there also when the store lost it.
+    if let Some(file) = room.kept_roster().await {
+        let chunks = stream::try_unfold(file, |mut file| async move {
+            let mut chunk = BytesMut::with_capacity(1 << 16);
+            let read = file.read_buf(&mut chunk).await?;
+            Ok::<_, std::io::Error>((read > 0).then(|| (chunk.freeze(), file)))
+        });
+        return Ok(text(Body::from_stream(chunks)));
+    }
     // An empty answer would look like the roster of a sale to which nobody came.
     if draw.roster == 0 && digest != RosterDigest::new().finish() {
         return Err(conflict("the store lost the roster", "Use the copy that was exported before that."));
@@ -119,7 +130,11 @@ pub(super) async fn roster(State(admin): Shared, room: Named, headers: HeaderMap
             Ok::<_, crate::queue::QueueError>(Some((Bytes::from(lines), last)))
         }
     });
-    Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], Body::from_stream(lines)).into_response())
+    Ok(text(Body::from_stream(lines)))
+}
+
+fn text(body: Body) -> Response {
+    ([(CONTENT_TYPE, "text/plain; charset=utf-8")], body).into_response()
 }
 
 fn conflict(detail: &str, cure: &'static str) -> Problem {

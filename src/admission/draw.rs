@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use super::{LiveRoom, status::rfc3339, turn::proof_of, view::View};
 use crate::{
     queue::{
-        Draw, Mode, Place, QueueError, Score, Snapshot, VisitorId,
+        Draw, Mode, Place, Queue, QueueError, Score, Snapshot, VisitorId,
         lottery::{Commitment, Draws, Published, RosterDigest, Seed},
     },
     tokens::{Claims, Receipt},
@@ -168,36 +168,21 @@ impl LiveRoom {
         }
     }
 
-    /// What was published stays, also when the store lost it: else whoever can roll a store back could draw again.
-    /// Puts it into the snapshot too, until the store takes it.
-    pub(super) async fn publish_again(&self, snapshot: &mut Snapshot, before: &Snapshot) -> Result<(), QueueError> {
-        let (Some(draw), Some(known)) = (&mut snapshot.draw, &before.draw) else { return Ok(()) };
-        let is_lost = |fact: &Option<String>, known: &Option<String>| fact.is_none() && known.is_some();
-        let lost = is_lost(&draw.commitment, &known.commitment)
-            || is_lost(&draw.digest, &known.digest)
-            || is_lost(&draw.public, &known.public);
-        if snapshot.epoch != before.epoch || !lost {
-            return Ok(());
-        }
-        let [commitment, digest, public] = self.queue.seal_again(snapshot.epoch, known).await?;
-        draw.commitment = commitment.or_else(|| known.commitment.clone());
-        draw.digest = digest.or_else(|| known.digest.clone());
-        draw.public = public.or_else(|| known.public.clone());
-        draw.sealed_since_ms = known.sealed_since_ms;
-        Ok(())
-    }
-
     async fn close_the_roster(&self, epoch: u64, draw: &Draw) -> Result<(), QueueError> {
         let (mut digest, mut after, mut count) = (RosterDigest::new(), Score(0), 0_u64);
+        let mut page = self.begin_roster(epoch).await;
         loop {
             let stretch = self.queue.roster(after, READ_AT_ONCE).await?;
             let Some(&(_, last)) = stretch.last() else { break };
+            page.add(&stretch).await;
             for &(visitor, arrival) in &stretch {
                 digest.add(visitor, arrival);
                 count += 1;
             }
             after = last;
         }
+        // Before its digest is public: without it nobody could check the draw.
+        page.keep().await;
         let digest = digest.finish();
         let [_, digest, public] = self.queue.seal(epoch, [None, Some(&digest), None], Some(count)).await?;
         // Else somebody came back to it meanwhile, after a loss: the next time it will be whole.
@@ -247,4 +232,28 @@ impl LiveRoom {
         let purpose = format!("draw {nonce} of room {} in epoch {epoch}", self.name());
         self.keyring.derive(&purpose).into_iter().map(Seed::new).collect()
     }
+}
+
+/// What was published in `epoch` stays, also when the store lost it: else whoever can roll a store back could draw again.
+/// Puts it into the snapshot too, until the store takes it.
+pub(super) async fn publish_again(
+    queue: &Queue,
+    snapshot: &mut Snapshot,
+    epoch: u64,
+    known: &Draw,
+) -> Result<(), QueueError> {
+    let Some(draw) = snapshot.draw.as_mut().filter(|_| snapshot.epoch == epoch) else { return Ok(()) };
+    let is_lost = |fact: &Option<String>, known: &Option<String>| fact.is_none() && known.is_some();
+    let lost = is_lost(&draw.commitment, &known.commitment)
+        || is_lost(&draw.digest, &known.digest)
+        || is_lost(&draw.public, &known.public);
+    if !lost {
+        return Ok(());
+    }
+    let [commitment, digest, public] = queue.seal_again(epoch, known).await?;
+    draw.commitment = commitment.or_else(|| known.commitment.clone());
+    draw.digest = digest.or_else(|| known.digest.clone());
+    draw.public = public.or_else(|| known.public.clone());
+    draw.sealed_since_ms = known.sealed_since_ms;
+    Ok(())
 }

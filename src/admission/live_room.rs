@@ -3,8 +3,9 @@
 use std::{
     fmt,
     future::Future,
+    path::Path,
     sync::{
-        Arc, OnceLock,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Instant,
@@ -13,8 +14,10 @@ use std::{
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 
 use super::{
+    draw,
     flow::FlowMeter,
     joins::Joins,
+    kept::{Kept, Notes},
     presence::Presence,
     recent::Recent,
     runner,
@@ -62,6 +65,10 @@ pub struct LiveRoom {
     pub(super) renewing: Recent,
     /// The last epoch of whose draw the node said that it lacks the key.
     pub(super) keyless_epoch: AtomicU64,
+    /// Where the draw is written down; `None` where nobody said.
+    pub(super) notes: Option<Notes>,
+    /// What was written down last.
+    pub(super) noted: Mutex<Option<Kept>>,
     /// When the store was last told of an epoch it lost, milliseconds by its clock.
     epoch_told_ms: AtomicU64,
     /// When the store was last told that nothing is left, milliseconds by its clock.
@@ -83,18 +90,31 @@ impl LiveRoom {
     ///
     /// With `keys_are_fresh` no token of an earlier run can exist, so there is nothing to wait for when the store
     /// is empty too, and calling begins at once.
+    ///
+    /// A lottery's draw is written down in `data`, and goes on from there.
     pub async fn open(
         config: RoomConfig,
         engine: SharedEngine,
         clock: SharedClock,
         keyring: Keyring,
         keys_are_fresh: bool,
+        data: Option<&Path>,
     ) -> Result<Arc<Self>, QueueError> {
         let queue = Queue::new(engine, &config.name);
-        let past = if keys_are_fresh { Past::Blank } else { Past::Unknown };
+        let (notes, kept) = Notes::find(&config, data).await;
+        let draw = kept.as_ref().map(Kept::draw).unwrap_or_default();
+        let past = match &kept {
+            // A draw that hangs on keys which are gone can never be done, and no token of it is good.
+            _ if keys_are_fresh => Past::Blank,
+            Some(kept) => Past::Kept { epoch: kept.epoch, draw: &draw },
+            None => Past::Unknown,
+        };
         queue.configure(&config.policy, past).await?;
         let asked_at_micros = clock.unix_micros();
-        let snapshot = queue.snapshot(0).await?;
+        let mut snapshot = queue.snapshot(0).await?;
+        if let Past::Kept { epoch, draw } = past {
+            draw::publish_again(&queue, &mut snapshot, epoch, draw).await?;
+        }
         queue.go_by(snapshot.epoch);
         let flow = FlowMeter::default().update(&snapshot);
         let ended = snapshot.ended.clone();
@@ -117,6 +137,8 @@ impl LiveRoom {
             outlook: ArcSwapOption::empty(),
             warnings: ArcSwap::default(),
             keyless_epoch: AtomicU64::new(0),
+            notes,
+            noted: Mutex::new(None),
             epoch_told_ms: AtomicU64::new(0),
             view: ArcSwap::from_pointee(View { snapshot, sketch: Arc::default(), asked_at_micros, flow, draws: None }),
             away: AtomicBool::new(false),

@@ -8,7 +8,7 @@ use tokio::{
 };
 
 use super::{
-    LiveRoom, cadence,
+    LiveRoom, cadence, draw,
     flow::FlowMeter,
     steering::{REPORT_EVERY, Steering},
     view::View,
@@ -114,7 +114,11 @@ impl LiveRoom {
             asked_at_micros = self.clock.unix_micros();
             snapshot = self.queue.snapshot(ended_until).await?;
         }
-        self.publish_again(&mut snapshot, &before.snapshot).await?;
+        if let Some(known) = &before.snapshot.draw {
+            draw::publish_again(&self.queue, &mut snapshot, before.snapshot.epoch, known).await?;
+        }
+        // Before anybody sees it.
+        self.write_down(&snapshot).await;
         self.sessions_ended(&snapshot.ended);
         self.notice_history(&snapshot, &before.snapshot);
         let draws = self.draws(&snapshot, &before);

@@ -114,13 +114,14 @@ pub fn document(situation: &Situation<'_>, turn: &Turn) -> StatusDocument {
         eta(ahead, view.flow, view.snapshot.rate, settles_ms.div_ceil(1_000))
     });
     let position = ahead.map(|ahead| ahead.saturating_add(1));
+    let is_registered = turn.standing == Standing::Registered;
     StatusDocument {
         room: situation.room.to_owned(),
         state,
         position,
         ahead,
         // A snapshot from just before they joined has not counted them yet.
-        line: view.snapshot.line.max(position.unwrap_or(0)).max(still_to_draw(view)),
+        line: view.snapshot.line.max(position.unwrap_or(0)).max(still_to_draw(view)).max(u64::from(is_registered)),
         eta_seconds,
         admitted_per_minute: (view.flow.admitted * 600.0).round() / 10.0,
         opens_at: view.snapshot.opens_at_ms.and_then(rfc3339),

@@ -2,7 +2,10 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use crate::config::{Overrides, ServeConfig};
+use crate::{
+    config::{Overrides, RoomConfig, ServeConfig},
+    queue::Method,
+};
 
 /// Check a configuration file without starting anything
 ///
@@ -21,6 +24,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         eprintln!("warning: {warning}");
     }
     println!("{}: fine. {} room(s): {}", args.file.display(), config.rooms.len(), room_names(&config));
+    let draws = |room: &&RoomConfig| room.policy.schedule.method == Method::Lottery;
+    for room in config.rooms.iter().filter(draws).filter(|_| config.redis.is_none()) {
+        println!(
+            "note: room {} draws lots on the embedded engine: the draw survives a restart only with what is kept in {}",
+            room.name,
+            config.data.display()
+        );
+    }
     Ok(ExitCode::SUCCESS)
 }
 

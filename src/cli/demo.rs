@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 
 use super::{
     database::DatabaseArgs,
-    gateway::{build, open_rooms, signing_keys},
+    gateway::{Keys, build, open_rooms, signing_keys},
     sale::{self, SaleArgs},
     store, until_signalled,
 };
@@ -116,7 +116,8 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     // Written last, so that a start that fails for another reason does not fix the opening.
     let opens_at_ms = lasting_opening(&data.path().join("opens-at"), clock.unix_millis(), args.opens_in)?;
     let room = room(&args, listeners.box_office.local_addr()?, opens_at_ms)?;
-    let rooms = open_rooms(vec![room], &engine, &clock, &keyring, keys_are_fresh, &shutdown).await?;
+    let keys = Keys { keyring: &keyring, are_fresh: keys_are_fresh, data: data.path() };
+    let rooms = open_rooms(vec![room], &engine, &clock, &keys, &shutdown).await?;
     let admin_token = args.admin_token.clone().unwrap_or_else(crate::config::keys::generate);
 
     announce(&args, &listeners, &data, opens_at_ms.saturating_sub(clock.unix_millis()), &admin_token)?;

@@ -1,6 +1,11 @@
 //! `stanchion serve`: the gateway in front of a shop.
 
-use std::{net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+};
 
 use anyhow::Context as _;
 
@@ -49,8 +54,8 @@ pub struct Args {
     rate: Option<f64>,
     #[command(flatten)]
     store: store::StoreArgs,
-    /// Where the signing keys are kept [default: the state directory]; several gateways need the same keys. Not used
-    /// when STANCHION_KEYS holds them (hex, the newest first, commas between).
+    /// Where the signing keys are kept, and what is published of a lottery's draw [default: the state directory]; several
+    /// gateways need the same keys. STANCHION_KEYS, if set, holds the keys instead (hex, the newest first, commas between).
     #[arg(long, env = "STANCHION_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
     /// Token of the admin API; without one, its changing calls are refused.
@@ -76,7 +81,8 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (keyring, keys_are_fresh) = signing_keys(&config.data)?;
 
     let shutdown = Shutdown::new();
-    let rooms = open_rooms(config.rooms, &engine, &clock, &keyring, keys_are_fresh, &shutdown).await?;
+    let keys = Keys { keyring: &keyring, are_fresh: keys_are_fresh, data: &config.data };
+    let rooms = open_rooms(config.rooms, &engine, &clock, &keys, &shutdown).await?;
     tracing::info!(data = %config.data.display(), "signing keys");
     tracing::info!(address = %public.local_addr()?, rooms = rooms.len(), "gateway listening");
     tracing::info!(address = %private.local_addr()?, "admin listening");
@@ -96,19 +102,29 @@ pub fn signing_keys(data: &std::path::Path) -> anyhow::Result<(Keyring, bool)> {
     Ok(config::keys::load_or_create(&data.join("keys"))?)
 }
 
+/// What a gateway signs with, and where it keeps what must outlive it.
+pub struct Keys<'a> {
+    /// The signing keys.
+    pub keyring: &'a Keyring,
+    /// Whether they were made just now.
+    pub are_fresh: bool,
+    /// The data directory.
+    pub data: &'a Path,
+}
+
 /// Opens every room and starts its tasks.
 pub async fn open_rooms(
     configs: Vec<RoomConfig>,
     engine: &SharedEngine,
     clock: &SharedClock,
-    keyring: &Keyring,
-    keys_are_fresh: bool,
+    keys: &Keys<'_>,
     shutdown: &Shutdown,
 ) -> anyhow::Result<Rooms> {
     let mut rooms = Vec::with_capacity(configs.len());
     for config in configs {
         let (engine, clock) = (Arc::clone(engine), Arc::clone(clock));
-        let room = LiveRoom::open(config, engine, clock, keyring.clone(), keys_are_fresh).await?;
+        let keyring = keys.keyring.clone();
+        let room = LiveRoom::open(config, engine, clock, keyring, keys.are_fresh, Some(keys.data)).await?;
         room.start(shutdown);
         rooms.push(room);
     }

@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     io::{BufReader, BufWriter, Write as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -57,6 +58,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    would_overwrite_nothing(args)?;
     let draw: Published = read_json(&args.draw)?;
     let receipt: Option<Receipt> = args.receipt.as_deref().map(read_json).transpose()?;
     let roster = File::open(&args.roster).with_context(|| format!("cannot read {}", args.roster.display()))?;
@@ -137,6 +139,18 @@ fn check(receipt: &Receipt, draw: &Published, order: &Order) -> anyhow::Result<V
 
 fn place_of(whom: VisitorId, order: &Order) -> anyhow::Result<usize> {
     order.place_of(whom).map(|(place, _)| place).with_context(|| format!("visitor {whom} is not in the roster"))
+}
+
+/// Else the proof would be gone after the first look at it.
+fn would_overwrite_nothing(args: &Args) -> anyhow::Result<()> {
+    let which = |path: &Path| path.metadata().ok().map(|file| (file.dev(), file.ino()));
+    let Some(order) = args.order.as_deref().and_then(which) else { return Ok(()) };
+    for input in [Some(&args.draw), Some(&args.roster), args.receipt.as_ref()].into_iter().flatten() {
+        if which(input) == Some(order) {
+            bail!("--order would overwrite {}: choose another file", input.display());
+        }
+    }
+    Ok(())
 }
 
 fn write_order(file: &Path, order: &Order) -> std::io::Result<()> {

@@ -15,7 +15,7 @@ pub struct ConfigFile {
     pub listen: Option<SocketAddr>,
     /// Private listener. Default `127.0.0.1:9090`.
     pub admin: Option<SocketAddr>,
-    /// Where signing keys are kept.
+    /// Where signing keys are kept, and what is published of a lottery's draw.
     pub data: Option<PathBuf>,
     /// `redis://…`; the embedded engine when absent.
     pub redis: Option<String>,

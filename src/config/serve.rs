@@ -19,7 +19,7 @@ pub struct ServeConfig {
     pub listen: SocketAddr,
     /// Private listener.
     pub admin: SocketAddr,
-    /// Where signing keys are kept.
+    /// Where signing keys are kept, and what is published of a lottery's draw.
     pub data: PathBuf,
     /// The embedded engine when `None`.
     pub redis: Option<String>,

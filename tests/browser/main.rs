@@ -4,11 +4,17 @@
 #[expect(dead_code, reason = "the integration tests' own, and they use more of it")]
 #[path = "../integration/support/browser.rs"]
 mod browser;
+#[path = "../integration/support/eventually.rs"]
+mod eventually;
 mod gallery;
+#[expect(dead_code, reason = "likewise")]
+#[path = "../integration/support/house.rs"]
+mod gateway;
 mod house;
 #[expect(dead_code, reason = "likewise")]
 #[path = "../integration/support/http.rs"]
 mod http;
+mod lottery;
 mod opening;
 #[expect(dead_code, reason = "likewise")]
 #[path = "../integration/support/program.rs"]

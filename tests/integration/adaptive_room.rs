@@ -137,7 +137,8 @@ async fn the_shops_word_on_its_capacity_holds_in_every_room_and_ejects_nobody() 
 async fn node(engine: &SharedEngine, keyring: &Keyring, shutdown: &Shutdown) -> Arc<LiveRoom> {
     let mut config = house::config();
     follows(&mut config);
-    let room = LiveRoom::open(config, Arc::clone(engine), Arc::new(SystemClock), keyring.clone(), true).await.unwrap();
+    let room =
+        LiveRoom::open(config, Arc::clone(engine), Arc::new(SystemClock), keyring.clone(), true, None).await.unwrap();
     room.start(shutdown);
     room
 }

@@ -3,6 +3,7 @@
 mod nodes;
 mod operator;
 mod proof;
+mod restarts;
 
 use std::{
     collections::BTreeMap,

@@ -1,5 +1,7 @@
 //! The visitor endpoints and the admin API from outside.
 
+mod at_once;
+
 use std::time::Duration;
 
 use http::{Method, StatusCode};

@@ -90,6 +90,16 @@ async fn anybody_can_check_the_draw_and_a_place_in_it() {
     assert_eq!(order.lines().count(), 30);
     assert!(order.lines().any(|line| line.starts_with(&format!("{place} {visitor} "))));
 
+    let files = ["draw.json", "roster.txt", "receipt.json"];
+    let before = files.map(|file| fs::read_to_string(dir.join(file)).unwrap());
+    std::os::unix::fs::symlink(dir.join("roster.txt"), dir.join("alias")).unwrap();
+    for file in files.into_iter().chain(["alias"]) {
+        let order = dir.join(file);
+        let overwrites = verify(dir, &["--receipt", &receipt(dir), "--order", order.to_str().unwrap()]);
+        assert!(!overwrites.ok && overwrites.said.contains("--order would overwrite"), "{}", overwrites.said);
+    }
+    assert_eq!(files.map(|file| fs::read_to_string(dir.join(file)).unwrap()), before);
+
     let refused = |outcome: Outcome, why: &str| assert!(!outcome.ok && outcome.said.contains(why), "{}", outcome.said);
     let other = "AAAAAAAAAAAAAAAAAAAAAA";
     refused(verify(dir, &["--visitor", other]), "is not in the roster");

@@ -74,7 +74,7 @@ async fn a_million_poll_without_the_store_and_are_told_closely() {
     let mut config = house::config();
     config.policy.capacity = 0;
     let keyring = Keyring::new(SigningKey::random(), Vec::new());
-    let room = LiveRoom::open(config, engine, Arc::new(SystemClock), keyring, true).await.unwrap();
+    let room = LiveRoom::open(config, engine, Arc::new(SystemClock), keyring, true, None).await.unwrap();
     let mut connection = redis::Client::open(redis.url()).unwrap().get_connection().unwrap();
     fill(&mut connection);
     let _: String = redis::cmd("CONFIG").arg(&SLOW).query(&mut connection).unwrap();

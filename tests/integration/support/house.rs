@@ -2,6 +2,7 @@
 
 use std::{
     convert::Infallible,
+    path::Path,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -36,7 +37,7 @@ pub struct House {
     pub room: Arc<LiveRoom>,
     pub keyring: Keyring,
     pub shop: Shop,
-    rooms: Rooms,
+    pub rooms: Rooms,
     shutdown: Shutdown,
 }
 
@@ -107,13 +108,34 @@ impl House {
     }
 
     pub async fn on(engine: SharedEngine, keyring: Keyring, change: impl FnOnce(&mut RoomConfig)) -> Self {
+        Self::built(engine, keyring, true, None, change).await
+    }
+
+    /// A house that keeps its notes in `data`, after others with these keys.
+    pub async fn after(
+        engine: SharedEngine,
+        keyring: Keyring,
+        data: &Path,
+        change: impl FnOnce(&mut RoomConfig),
+    ) -> Self {
+        Self::built(engine, keyring, false, Some(data), change).await
+    }
+
+    async fn built(
+        engine: SharedEngine,
+        keyring: Keyring,
+        keys_are_fresh: bool,
+        data: Option<&Path>,
+        change: impl FnOnce(&mut RoomConfig),
+    ) -> Self {
         let (shop, shutdown) = (Shop::default(), Shutdown::new());
         let mut config = config();
         config.origin = shop.clone().serve(&shutdown).await;
         change(&mut config);
         let limits = Limits::default();
         let proxy = Proxy::new([config.origin.clone()], &limits).unwrap();
-        let room = LiveRoom::open(config, engine, Arc::new(SystemClock), keyring.clone(), true).await.unwrap();
+        let clock = Arc::new(SystemClock);
+        let room = LiveRoom::open(config, engine, clock, keyring.clone(), keys_are_fresh, data).await.unwrap();
         room.start(&shutdown);
         let rooms: Rooms = Arc::new([Arc::clone(&room)]);
         let gate = Gate::new(Arc::clone(&rooms), "/__room");

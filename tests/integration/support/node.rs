@@ -53,5 +53,5 @@ pub async fn node(
     let mut config = house::config();
     change(&mut config);
     let clock: SharedClock = Arc::new(clock);
-    LiveRoom::open(config, engine, clock, keyring.clone(), true).await.unwrap()
+    LiveRoom::open(config, engine, clock, keyring.clone(), true, None).await.unwrap()
 }

@@ -1,0 +1,299 @@
+//! What a node writes down of a draw, so that a restart in the middle of it publishes nothing else than before: with the
+//! embedded engine nobody else remembers it, and Redis may be lost at the same time.
+//!
+//! In the data directory, for each room with a lottery: `draw-ROOM.json`, what is published so far, written before it is; and
+//! `roster-ROOM-EPOCH.txt`, the roster, written before its digest is published.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::PoisonError,
+};
+
+use ring::digest;
+use serde::{Deserialize, Serialize};
+use tokio::{
+    fs::{self, File},
+    io::{AsyncReadExt as _, AsyncWriteExt as _, BufWriter},
+};
+
+use super::LiveRoom;
+use crate::{
+    config::RoomConfig,
+    queue::{Draw, Method, RoomName, Schedule, Score, Snapshot, VisitorId, lottery::roster_line},
+};
+
+/// What is published of a draw.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Kept {
+    pub(super) epoch: u64,
+    opens_at_ms: Option<u64>,
+    commitment: Option<String>,
+    digest: Option<String>,
+    public: Option<String>,
+    is_done: bool,
+    sealed_since_ms: u64,
+}
+
+impl Kept {
+    /// What there is to write down of a room; `None` while nothing is published.
+    fn of(snapshot: &Snapshot) -> Option<Self> {
+        let draw = snapshot.draw.as_ref().filter(|draw| draw.commitment.is_some())?;
+        Some(Self {
+            epoch: snapshot.epoch,
+            opens_at_ms: snapshot.opens_at_ms,
+            commitment: draw.commitment.clone(),
+            digest: draw.digest.clone(),
+            public: draw.public.clone(),
+            is_done: draw.is_done,
+            sealed_since_ms: draw.sealed_since_ms,
+        })
+    }
+
+    /// The draw as far as it was published.
+    pub(super) fn draw(&self) -> Draw {
+        Draw {
+            commitment: self.commitment.clone(),
+            digest: self.digest.clone(),
+            public: self.public.clone(),
+            is_done: self.is_done,
+            sealed_since_ms: self.sealed_since_ms,
+            ..Draw::default()
+        }
+    }
+
+    /// Whether it is of the sale with this schedule, and not of one that was over before its pre-queue began.
+    fn is_of(&self, schedule: &Schedule) -> bool {
+        let is_over = self.digest.is_some() && self.opens_at_ms <= schedule.prequeue_at_ms;
+        !is_over
+    }
+}
+
+/// Where one room's draw is written down.
+#[derive(Debug, Clone)]
+pub(super) struct Notes {
+    dir: PathBuf,
+    room: RoomName,
+}
+
+impl Notes {
+    /// Those of a room in `data`, with what they say of its sale. A lottery of which nothing can be kept is said loudly.
+    pub(super) async fn find(config: &RoomConfig, data: Option<&Path>) -> (Option<Self>, Option<Kept>) {
+        if config.policy.schedule.method != Method::Lottery {
+            return (None, None);
+        }
+        let room = &config.name;
+        let Some(dir) = data else {
+            tracing::warn!(%room, "this lottery's draw is written down nowhere: should the store be lost, restart nothing before it is done");
+            return (None, None);
+        };
+        let notes = Self { dir: dir.to_owned(), room: room.clone() };
+        let kept = match fs::create_dir_all(dir).await {
+            Ok(()) => notes.read().await,
+            Err(error) => Err(error),
+        };
+        match kept {
+            Ok(Some(kept)) if kept.is_of(&config.policy.schedule) => {
+                tracing::info!(%room, epoch = kept.epoch, "the draw goes on as it was written down");
+                (Some(notes), Some(kept))
+            }
+            Ok(_) => (Some(notes), None),
+            Err(error) => {
+                tell_of_failure(room, &error);
+                (Some(notes), None)
+            }
+        }
+    }
+
+    fn draw(&self) -> PathBuf {
+        self.dir.join(format!("draw-{}.json", self.room))
+    }
+
+    fn roster(&self, epoch: u64) -> PathBuf {
+        self.dir.join(format!("roster-{}-{epoch}.txt", self.room))
+    }
+
+    /// What was written last; `None` when nothing was.
+    async fn read(&self) -> io::Result<Option<Kept>> {
+        match fs::read(self.draw()).await {
+            Ok(text) => Ok(Some(serde_json::from_slice(&text)?)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes it, whole or not at all, so that it is there after a loss of power too.
+    async fn write(&self, kept: &Kept) -> io::Result<()> {
+        let mut page = Page::begin(self.draw()).await?;
+        page.add(serde_json::to_string_pretty(kept)?.as_bytes()).await?;
+        page.add(b"\n").await?;
+        page.keep().await
+    }
+
+    /// The roster that was written down, if it is the one of this digest.
+    async fn find_roster(&self, epoch: u64, wanted: &str) -> Option<PathBuf> {
+        let path = self.roster(epoch);
+        let (mut file, mut context) = (File::open(&path).await.ok()?, digest::Context::new(&digest::SHA256));
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            match file.read(&mut buffer).await.ok()? {
+                0 => break,
+                read => context.update(buffer.get(..read)?),
+            }
+        }
+        let found = context.finish().as_ref().iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
+        (found == wanted).then_some(path)
+    }
+}
+
+fn tell_of_failure(room: &RoomName, error: &io::Error) {
+    tracing::error!(
+        %room, %error,
+        "the draw cannot be written down: should the store be lost too, a restart would publish another. Give a data directory \
+         that can be written (--data)"
+    );
+}
+
+impl LiveRoom {
+    /// Writes down what is about to be published, if it is news.
+    pub(super) async fn write_down(&self, snapshot: &Snapshot) {
+        let (Some(notes), Some(kept)) = (&self.notes, Kept::of(snapshot)) else { return };
+        // No lock is held while it is written: two tasks that write the same do no harm.
+        if self.noted.lock().unwrap_or_else(PoisonError::into_inner).as_ref() == Some(&kept) {
+            return;
+        }
+        if let Err(error) = notes.write(&kept).await {
+            tell_of_failure(self.name(), &error);
+        }
+        // Also after a failure, which is not to be told four times a second.
+        *self.noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
+    }
+
+    /// Begins to write the roster down, where that can be done.
+    pub(super) async fn begin_roster(&self, epoch: u64) -> RosterPage<'_> {
+        let page = match &self.notes {
+            Some(notes) => Page::begin(notes.roster(epoch)).await.map(Some),
+            None => Ok(None),
+        };
+        RosterPage { room: self.name(), page: page.unwrap_or_else(|error| failed(self.name(), &error)) }
+    }
+
+    /// The roster as it was written down on this node; `None` where it was not.
+    pub async fn kept_roster(&self) -> Option<File> {
+        let view = self.view().clone();
+        let digest = view.snapshot.draw.as_ref()?.digest.as_deref()?;
+        let path = self.notes.as_ref()?.find_roster(view.snapshot.epoch, digest).await?;
+        File::open(path).await.ok()
+    }
+}
+
+fn failed(room: &RoomName, error: &io::Error) -> Option<Page> {
+    tell_of_failure(room, error);
+    None
+}
+
+/// A roster that is being written down; or not, which stops no draw.
+#[derive(Debug)]
+pub(super) struct RosterPage<'a> {
+    room: &'a RoomName,
+    page: Option<Page>,
+}
+
+impl RosterPage<'_> {
+    /// Adds a stretch.
+    pub(super) async fn add(&mut self, stretch: &[(VisitorId, Score)]) {
+        let lines: String = stretch.iter().map(|&(visitor, arrival)| roster_line(visitor, arrival)).collect();
+        if let Some(page) = &mut self.page
+            && let Err(error) = page.add(lines.as_bytes()).await
+        {
+            self.page = failed(self.room, &error);
+        }
+    }
+
+    /// It is whole.
+    pub(super) async fn keep(self) {
+        if let Some(page) = self.page
+            && let Err(error) = page.keep().await
+        {
+            tell_of_failure(self.room, &error);
+        }
+    }
+}
+
+/// A file that takes its name's place when it is whole.
+#[derive(Debug)]
+struct Page {
+    path: PathBuf,
+    draft: PathBuf,
+    file: BufWriter<File>,
+}
+
+impl Page {
+    async fn begin(path: PathBuf) -> io::Result<Self> {
+        let draft = path.with_extension(format!("{:016x}.draft", rand::random::<u64>()));
+        let file = BufWriter::with_capacity(1 << 16, File::create_new(&draft).await?);
+        Ok(Self { path, draft, file })
+    }
+
+    async fn add(&mut self, text: &[u8]) -> io::Result<()> {
+        self.file.write_all(text).await
+    }
+
+    /// The file is whole.
+    async fn keep(mut self) -> io::Result<()> {
+        self.file.flush().await?;
+        self.file.get_ref().sync_all().await?;
+        fs::rename(&self.draft, &self.path).await?;
+        let dir = self.path.parent().unwrap_or(Path::new("."));
+        File::open(dir).await?.sync_all().await
+    }
+}
+
+/// A draft that was not kept is of no use to anybody.
+impl Drop for Page {
+    fn drop(&mut self) {
+        // Gone already where it was kept; a removal is quick, and there is no waiting here.
+        let _ = std::fs::remove_file(&self.draft);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admission::view::tests::snapshot;
+
+    fn kept() -> Kept {
+        let draw = Draw { commitment: Some("n:c0ffee".to_owned()), digest: Some("d".to_owned()), ..Draw::default() };
+        Kept::of(&Snapshot { draw: Some(draw), opens_at_ms: Some(2_000), ..snapshot() }).unwrap()
+    }
+
+    #[test]
+    fn only_a_sale_that_was_over_before_the_next_began_is_another() {
+        let schedule = |prequeue_at_ms| Schedule { prequeue_at_ms: Some(prequeue_at_ms), ..Schedule::default() };
+        assert!(kept().is_of(&schedule(1_999)), "also with an opening that was put off");
+        assert!(!kept().is_of(&schedule(2_000)));
+        assert!(Kept { digest: None, ..kept() }.is_of(&schedule(2_000)), "who came in the pre-queue is to draw");
+    }
+
+    #[tokio::test]
+    async fn what_is_written_is_read_and_a_roster_found_by_its_digest() {
+        let dir = tempfile::tempdir().unwrap();
+        let notes = Notes { dir: dir.path().to_owned(), room: "main".parse().unwrap() };
+        assert_eq!(notes.read().await.unwrap(), None);
+        for kept in [kept(), Kept { is_done: true, ..kept() }] {
+            notes.write(&kept).await.unwrap();
+            assert_eq!(notes.read().await.unwrap(), Some(kept));
+        }
+        let mut page = Page::begin(notes.roster(1)).await.unwrap();
+        page.add(b"abc").await.unwrap();
+        page.keep().await.unwrap();
+        let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(notes.find_roster(1, digest).await, Some(dir.path().join("roster-main-1.txt")));
+        assert_eq!((notes.find_roster(1, "0").await, notes.find_roster(2, digest).await), (None, None));
+        drop(Page::begin(notes.roster(2)).await.unwrap());
+        let files = std::fs::read_dir(dir.path()).unwrap().count();
+        assert_eq!(files, 2, "no drafts are left");
+        std::fs::write(notes.draw(), "half").unwrap();
+        assert!(notes.read().await.is_err());
+    }
+}
