@@ -225,7 +225,10 @@ impl Shop {
 
     /// Another box office on the same ledger and provider, with the inventory of that place.
     pub async fn twin_at(&self, place: &Place) -> Self {
-        let engine = place.engine(&self.clock).await;
+        self.twin_on(place.engine(&self.clock).await).await
+    }
+
+    pub async fn twin_on(&self, engine: SharedEngine) -> Self {
         Self::with(self.config.clone(), engine, Arc::clone(&self.clock), self.provider.clone(), Arc::clone(&self.dir))
             .await
     }
