@@ -8,15 +8,15 @@ mod keys;
 mod scripts;
 mod view;
 
-use std::time::Duration;
+use std::{collections::HashMap, slice, time::Duration};
 
 pub use view::Inventory as InventoryState;
 
 use self::{
     keys::Keys,
     scripts::{
-        ERASE, FIND_HOLD, FORGET_SALES, HOLD_SEATS, HOLD_TICKETS, OPEN_EVENT, PAY_HOLD, REHOLD, RELEASE_HOLD, SELL,
-        SWEEP_HOLDS, VIEW_SEATS,
+        ERASE, FIND_HOLD, FORGET_SALE, HOLD_SEATS, HOLD_TICKETS, LIST_SALES, OPEN_EVENT, PAY_HOLD, REHOLD,
+        RELEASE_HOLD, SELL, SWEEP_HOLDS, VIEW_SEATS,
     },
 };
 use super::{
@@ -27,6 +27,8 @@ use crate::store::{Arg, Script, SharedEngine, StoreError, Value};
 
 /// How long a hold that is over answers 410 before its name is unknown.
 const REMEMBER: Duration = Duration::from_mins(5);
+/// Most seats looked at in one run.
+const SEATS_AT_ONCE: usize = 1_000;
 /// Most holds looked at in one run of the sweep.
 const SWEEP_AT_MOST: u32 = 500;
 /// Most keys removed in one call.
@@ -99,13 +101,37 @@ impl Inventory {
         Self { engine, keys, seats, tickets: general_admission }
     }
 
-    /// Creates what is missing and frees what was sold to orders other than `confirmed`. Idempotent; holds stay.
-    pub async fn open(&self, confirmed: &[OrderId]) -> Result<(), StoreError> {
-        let tickets = vec![self.keys.tickets.clone()];
-        self.run(&OPEN_EVENT, &tickets, vec![self.tickets.into()]).await?;
-        let keys = [vec![self.keys.tickets.clone(), self.keys.sold.clone()], self.seats.clone()].concat();
-        let orders = confirmed.iter().map(|order| order.as_str().into()).collect();
-        self.run(&FORGET_SALES, &keys, orders).await?;
+    /// Creates what is missing. Idempotent.
+    pub async fn open(&self) -> Result<(), StoreError> {
+        self.run(&OPEN_EVENT, slice::from_ref(&self.keys.tickets), vec![self.tickets.into()]).await?;
+        Ok(())
+    }
+
+    /// The orders that bought something, as far as the store knows, each with the keys of its seats.
+    pub async fn sales(&self) -> Result<HashMap<String, Vec<String>>, StoreError> {
+        let mut sales: HashMap<String, Vec<String>> = HashMap::new();
+        // At least one run, without seats too.
+        for first in (0..self.seats.len().max(1)).step_by(SEATS_AT_ONCE) {
+            let seats = &self.seats[first..self.seats.len().min(first + SEATS_AT_ONCE)];
+            let keys = [slice::from_ref(&self.keys.sold), seats].concat();
+            let reply = self.run(&LIST_SALES, &keys, Vec::new()).await?;
+            let (general, holders) = view::sales(&reply).ok_or_else(|| scripts::unexpected(&LIST_SALES, &reply))?;
+            for order in general {
+                sales.entry(order).or_default();
+            }
+            for (seat, holder) in seats.iter().zip(holders) {
+                if let Some(order) = holder.filter(|holder| holder.starts_with("o_")) {
+                    sales.entry(order).or_default().push(seat.clone());
+                }
+            }
+        }
+        Ok(sales)
+    }
+
+    /// Frees what was sold to an order that the ledger does not know as confirmed, out of these seats. Idempotent.
+    pub async fn forget_sale(&self, order: &str, seats: Vec<String>) -> Result<(), StoreError> {
+        let keys = [vec![self.keys.tickets.clone(), self.keys.sold.clone()], seats].concat();
+        self.run(&FORGET_SALE, &keys, vec![order.into()]).await?;
         Ok(())
     }
 

@@ -131,13 +131,20 @@ impl Office {
 
     /// Writes into the store what the ledger knows. Idempotent; live holds stay.
     pub async fn rebuild(&self) -> Result<(), OfficeError> {
+        // Before the ledger is read: what another node sells from now on is none of these, and stays sold.
+        let mut sales = self.inventory.sales().await?;
         let orders = self.ledger.orders_in_force(&self.config.event.id).await?;
         let mut seats = orders.iter().flat_map(|order| &order.tickets.seats);
         if let Some(seat) = seats.find(|seat| !self.plan.has(seat)) {
             return Err(OfficeError::Plan { seat: seat.clone(), seats: self.config.event.seats });
         }
-        let sold = orders.iter().filter(|order| order.status == OrderStatus::Confirmed);
-        self.inventory.open(&sold.map(|order| order.id.clone()).collect::<Vec<_>>()).await?;
+        for order in orders.iter().filter(|order| order.status == OrderStatus::Confirmed) {
+            sales.remove(order.id.as_str());
+        }
+        self.inventory.open().await?;
+        for (order, seats) in sales {
+            self.inventory.forget_sale(&order, seats).await?;
+        }
         let (orders_count, this) = (orders.len(), self);
         stream::iter(orders.into_iter().map(Ok))
             .try_for_each_concurrent(REBUILD_WIDTH, |order| async move { this.put_back(&order).await })

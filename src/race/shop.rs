@@ -57,7 +57,7 @@ impl Shop {
 
     /// Lays out the seats and the tickets, all free.
     pub async fn open(&self) -> Result<(), RaceError> {
-        Ok(self.inventory.open(&[]).await?)
+        Ok(self.inventory.open().await?)
     }
 
     /// Removes every key.

@@ -6,7 +6,7 @@ use serde_json::json;
 use stanchion::box_office::BoxOfficeConfig;
 use tokio::{sync::Barrier, task::JoinSet};
 
-use crate::support::box_office::{Place, Shop, eventually};
+use crate::support::box_office::{Place, Shop, event, eventually};
 
 /// Runs a story with nothing installed, and on real servers.
 macro_rules! embedded_and_on_servers {
@@ -193,6 +193,28 @@ async fn holds_in_redis_outlive_a_restart() {
 
     restarted.hold_seats(&["A1"]).await.expect(409);
     restarted.order("key", &hold).await.expect(202);
+}
+
+/// The ledger is the truth: what only the store calls sold is for sale again.
+#[tokio::test]
+async fn sales_that_the_ledger_does_not_know_are_forgotten() {
+    let redis = Place::on_redis();
+    let shop = Shop::open(&redis, |_| {}).await;
+    for wish in [json!({"seats": ["A1", "A2"]}), json!({"quantity": 2})] {
+        let (order, charge) = shop.ordered(wish).await;
+        let mut paid = event(&format!("evt_{order}"), "charge.captured", &order, &charge);
+        paid["amount_minor"] = json!(9000);
+        shop.webhook(&paid).await.expect(204);
+    }
+    shop.audit_when("all is sold", |audit| audit.sold == 4).await;
+    shop.shutdown.stop();
+    assert!(shop.shutdown.drain(Duration::from_secs(10)).await);
+
+    let with_another_ledger = Shop::open(&redis, |_| {}).await;
+
+    let audit = with_another_ledger.audit().await;
+    assert_eq!((audit.free, audit.held, audit.sold), (90, 0, 0));
+    with_another_ledger.ordered(json!({"seats": ["A1", "A2"]})).await;
 }
 
 #[tokio::test]

@@ -182,7 +182,7 @@ async fn calls_beyond_the_limit_queue_whichever_node_makes_them() {
         let engine = place.engine(&clock).await;
         let limit = |config: &mut BoxOfficeConfig| config.provider.most_per_second = Some(10.0);
         let shop = Shop::open_on(&place, engine.clone(), clock, limit).await;
-        let node = shop.node_on(engine).await;
+        let node = shop.twin_on(engine).await;
         let start = Instant::now();
         for number in 1..=20 {
             let shop = if number % 2 == 0 { &shop } else { &node };

@@ -24,7 +24,8 @@ scripts! { "#!lua flags=allow-oom\n"
     SELL = "sell-n.lua";
     SWEEP_HOLDS = "sweep_holds-3.lua";
     VIEW_SEATS = "view_seats-n.lua";
-    FORGET_SALES = "forget_sales-n.lua";
+    LIST_SALES = "list_sales-n.lua";
+    FORGET_SALE = "forget_sale-n.lua";
     ERASE = "erase-n.lua";
 }
 

@@ -1,4 +1,4 @@
-//! The inventory at one instant.
+//! The inventory as the store tells it.
 
 use super::scripts::{VIEW_SEATS, unexpected};
 use crate::{
@@ -69,4 +69,16 @@ pub fn parse(reply: &Value, seats: usize, tickets_total: u32) -> Result<Option<I
     }
     let tickets = Counts { free: *free, held: *held, sold: *sold };
     Ok(Some(Inventory { seats: states, seat_counts, tickets, tickets_total }))
+}
+
+/// Reads the reply of `list_sales`: the orders that bought general admission, and who has each seat.
+pub fn sales(reply: &Value) -> Option<(Vec<String>, Vec<Option<String>>)> {
+    let Value::Array(parts) = reply else { return None };
+    let [Value::Array(general), Value::Array(seats)] = parts.as_slice() else { return None };
+    let text = |value: &Value| match value {
+        Value::Bulk(bytes) => String::from_utf8(bytes.to_vec()).ok(),
+        _ => None,
+    };
+    let general = general.chunks(2).map(|pair| pair.first().and_then(text)).collect::<Option<_>>()?;
+    Some((general, seats.iter().map(text).collect()))
 }

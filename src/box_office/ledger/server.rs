@@ -29,8 +29,7 @@ impl Server {
                (SELECT CASE WHEN rolconnlimit < 0 THEN 1000000 ELSE rolconnlimit END::bigint \
                 FROM pg_roles WHERE rolname = current_user)), \
              current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint, \
-             (SELECT COUNT(*) FROM pg_stat_activity WHERE backend_type = 'client backend' \
-              AND pid <> pg_backend_pid()), \
+             (SELECT COUNT(*) FROM pg_stat_activity WHERE datid IS NOT NULL AND pid <> pg_backend_pid()), \
              current_setting('synchronous_commit'), current_setting('fsync'), pg_is_in_recovery()",
         )
         .fetch_one(connection)

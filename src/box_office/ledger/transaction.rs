@@ -96,7 +96,10 @@ async fn repeat<A: Sync, T>(pools: &Pools, mode: Mode, args: &A, work: Work<A, E
                 sleep((FIRST_PAUSE * (1 << races.min(6))).mul_f64(rand::random_range(0.5..1.5))).await;
             }
             // After the server was restarted, every connection of the pool is dead, and is found out one by one.
-            LedgerError::Away(_) if breaks <= pools.most() => breaks += 1,
+            LedgerError::Away(_) if breaks <= pools.most() => {
+                breaks += 1;
+                sleep(FIRST_PAUSE.mul_f64(rand::random_range(0.5..1.5))).await;
+            }
             other => return Err(other),
         }
     }

@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::support::{
-    box_office::{Place, Shop, eventually, seat_at},
+    box_office::{Place, Shop, event, eventually, seat_at},
     fake_provider::Behaviour,
     http::{get, request},
     postgres::PostgresServer,
     program::Running,
     redis_server::{RedisServer, free_port},
+    watched_engine::{Mood, WatchedEngine},
 };
 
 /// No task is done by two workers within a lease.
@@ -31,6 +32,34 @@ async fn each_order_is_charged_by_one_of_the_nodes() {
     // Every task is noted as done, so none will be tried again.
     assert_eq!(shop.provider.requests(), 80);
     assert_eq!(nodes[1].audit().await.held, 80);
+}
+
+/// A node that starts in mid-sale rebuilds the inventory from what the ledger says; what another sells meanwhile stays
+/// sold.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_node_that_starts_does_not_forget_what_another_sells() {
+    let place = Place::on_servers();
+    let shop = Arc::new(Shop::open(&place, |_| {}).await);
+    let (seat, charge) = shop.ordered(json!({"seats": ["A1"]})).await;
+    let (general, general_charge) = shop.ordered(json!({"quantity": 1})).await;
+    let engine = WatchedEngine::before(place.engine(&shop.clock).await, "open_event");
+    engine.set(Mood::Hold);
+    let starting = tokio::spawn({
+        let (shop, engine) = (Arc::clone(&shop), Arc::clone(&engine));
+        async move { shop.twin_on(engine).await }
+    });
+    engine.until_run(1).await;
+    for (order, charge) in [(&seat, &charge), (&general, &general_charge)] {
+        shop.webhook(&event(&format!("evt_{order}"), "charge.captured", order, charge)).await.expect(204);
+    }
+    shop.audit_when("both are sold", |audit| audit.sold == 2).await;
+    engine.let_go(1);
+    let started = starting.await.unwrap();
+    for node in [&*shop, &started] {
+        let audit = node.audit().await;
+        assert_eq!((audit.sold, audit.held, audit.free), (2, 0, 88));
+        assert_eq!(node.hold_seats(&["A1"]).await.expect(409).problem(), "taken");
+    }
 }
 
 /// A node that dies in the middle of a payment: another takes its task over when the lease is up.

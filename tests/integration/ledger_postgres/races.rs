@@ -169,3 +169,35 @@ async fn a_hundred_buyers_share_two_connections() {
     eventually("each is charged once", || async { (shop.provider.charges().len() == 100).then_some(()) }).await;
     assert_eq!(shop.audit().await.orders.pending, 100);
 }
+
+/// Clients that leave at any moment leave neither an open transaction nor half an order behind.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn clients_that_leave_spoil_no_connection() {
+    let mut place = Place::on_postgres();
+    let few = std::num::NonZeroU32::new(3);
+    let shop = Arc::new(Shop::open(&place, |config| config.database_connections = few).await);
+    let mut holds = Vec::new();
+    for number in 0..60 {
+        let hold = shop.held(json!({ "seats": [seat_at(number)] })).await;
+        let leaving = tokio::spawn({
+            let (shop, hold) = (Arc::clone(&shop), hold.clone());
+            async move {
+                shop.order(&hold, &hold).await;
+                shop.audit().await;
+            }
+        });
+        for _ in 0..number * 20 {
+            tokio::task::yield_now().await;
+        }
+        leaving.abort();
+        holds.push(hold);
+    }
+    for hold in &holds {
+        let placed = || async { (shop.order(hold, hold).await.status == 202).then_some(()) };
+        eventually("the order", placed).await;
+    }
+    assert_eq!(shop.audit().await.orders.pending, 60);
+    let open = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = 'ledger_0' AND state LIKE 'idle in transaction%' \
+                AND state_change < now() - interval '1 second'";
+    assert_eq!(place.postgres().sql(open), "0");
+}

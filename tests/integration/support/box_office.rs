@@ -246,11 +246,11 @@ impl Shop {
 
     /// Another box office on the same ledger and provider, with the inventory of that place.
     pub async fn twin_at(&self, place: &Place) -> Self {
-        self.node_on(place.engine(&self.clock).await).await
+        self.twin_on(place.engine(&self.clock).await).await
     }
 
     /// Another box office on the same ledger and provider, with the inventory in that engine.
-    pub async fn node_on(&self, engine: SharedEngine) -> Self {
+    pub async fn twin_on(&self, engine: SharedEngine) -> Self {
         Self::with(self.config.clone(), engine, Arc::clone(&self.clock), self.provider.clone(), Arc::clone(&self.dir))
             .await
     }
