@@ -55,6 +55,8 @@ impl Database {
         made.await.map_err(RaceError::Schema)?;
         let options = options.options([
             ("search_path", schema.clone()),
+            // What every strategy here is written for, and the server's default unless somebody changed it.
+            ("default_transaction_isolation", "read committed".to_owned()),
             ("statement_timeout", STATEMENT_TIMEOUT.as_millis().to_string()),
             // Both end a wait for a row; this one says what it was.
             ("lock_timeout", (STATEMENT_TIMEOUT.as_millis() - 1).to_string()),

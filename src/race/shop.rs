@@ -141,7 +141,7 @@ mod tests {
         let first = shop.lock(0, TTL).await.unwrap().expect("nobody has it");
         assert!(shop.lock(0, TTL).await.unwrap().is_none(), "two owners");
         assert!(shop.lock(1, TTL).await.unwrap().is_some(), "another seat has another lock");
-        clock.advance(TTL);
+        clock.advance(TTL + Duration::from_millis(1));
         let second = shop.lock(0, TTL).await.unwrap().expect("its time is up");
         assert!(matches!(shop.unlock(first).await, Err(RaceError::LockRanOut)));
         assert!(shop.lock(0, TTL).await.unwrap().is_none(), "the first owner gave back the second one's lock");
