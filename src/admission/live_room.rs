@@ -147,6 +147,8 @@ impl LiveRoom {
         room.sessions_ended(&ended);
         if uncommitted {
             room.commit(epoch).await?;
+            // Whoever comes from now on may have a receipt, which names it.
+            room.look_again().await?;
         }
         Ok(Arc::new(room))
     }

@@ -290,6 +290,16 @@ async fn who_left_the_pre_queue_or_was_sent_away_is_told_so_and_may_come_again()
     assert_eq!(until_drawn(&houses[1]).await["roster"], 2);
 }
 
+/// Not a moment later, when the node looks at the room again.
+#[tokio::test]
+async fn a_commitment_is_public_and_receipts_are_given_from_the_first_moment_on() {
+    let house = House::open(lottery).await;
+    assert!(house.room.published_draw().unwrap().commitment.is_some());
+    let mut ann = house.browser();
+    register(&mut ann).await;
+    assert_eq!(ann.call(HttpMethod::GET, "/__room/main/receipt").await.status, StatusCode::OK);
+}
+
 #[tokio::test]
 async fn a_room_without_a_lottery_has_nothing_to_publish() {
     let house = House::open(|_| ()).await;
