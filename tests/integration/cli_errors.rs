@@ -72,6 +72,24 @@ fn nothing_is_said_twice() {
 }
 
 #[test]
+fn a_box_office_that_could_not_call_its_provider_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let usual =
+        ["box-office", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--data", dir.path().to_str().unwrap()];
+    let secrets = ["--provider-key", "k", "--webhook-secret", "sixteen-characters"];
+    for (flag, value) in [
+        ("--provider-tps", "0"),
+        ("--provider-tps", "-5"),
+        ("--provider-tps", "NaN"),
+        ("--poll-after", "1h"),
+        ("--payment-ttl", "0s"),
+    ] {
+        let given = format!("{flag}={value}");
+        assert_says(&complaint(1, &[&usual[..], &secrets, &[&given]].concat()), &[flag, "use "]);
+    }
+}
+
+#[test]
 fn serving_nothing_asks_for_the_origin() {
     assert_says(&complaint(1, &["serve"]), &["origin", "--origin http://"]);
 }
