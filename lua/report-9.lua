@@ -20,7 +20,8 @@ local reports, gone = {}, {}
 local known = redis.call('HGETALL', NODES)
 for i = 1, #known, 2 do
   local at_ms, said = string.match(known[i + 1], '^(%d+) (.*)$')
-  local age_ms = now_ms - (tonumber(at_ms) or 0)
+  -- Only who holds the lease writes how late it is, so that after a step back of the clock a report can be of later.
+  local age_ms = math.max(0, now_ms - (tonumber(at_ms) or 0))
   if known[i] ~= node and age_ms <= FRESH_MS then
     table.insert(reports, { known[i], age_ms, said })
   elseif known[i] ~= node then

@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
-use stanchion::queue::{NodeId, Pace, Past, Policy, Reported};
+use stanchion::{
+    clock::Clock as _,
+    queue::{NodeId, Pace, Past, Policy, Reported},
+};
 
 use super::world::{World, is_inside, policy, visitor, visitors};
 
 super::on_both_engines!(
     one_node_decides_and_another_takes_over_when_it_falls_silent,
     everybody_hears_what_everybody_reported_for_ten_seconds,
+    a_report_is_never_of_the_future,
     no_crowd_of_nodes_makes_the_reports_grow,
     a_decision_lowers_the_pace_and_ejects_nobody,
     a_decision_never_raises_the_capacity_above_the_configured_one,
@@ -68,6 +72,17 @@ async fn everybody_hears_what_everybody_reported_for_ten_seconds(world: World) {
     assert_eq!(said(report(&world, BEN, "c").await).len(), 2);
     world.pass(Duration::from_millis(1)).await;
     assert_eq!(said(report(&world, BEN, "d").await), [(0, "d".to_owned())]);
+}
+
+async fn a_report_is_never_of_the_future(world: World) {
+    let world = world.configured(policy()).await;
+    assert!(report(&world, ANN, "a").await.holds_lease);
+    world.clock.advance(Duration::from_secs(2));
+    // Without the lease, so the moment is noted nowhere else.
+    assert!(!report(&world, BEN, "b").await.holds_lease);
+    world.clock.set(world.clock.unix_micros() - 1_900_000);
+    let ages: Vec<u64> = report(&world, ANN, "a").await.reports.into_iter().map(|report| report.age_ms).collect();
+    assert_eq!(ages, [0, 0]);
 }
 
 async fn no_crowd_of_nodes_makes_the_reports_grow(world: World) {
