@@ -17,7 +17,7 @@ use crate::{
 /// counted from the database's rows and from Redis, not from what buyers were told. Exit status 1 when a
 /// strategy other than naive sold anything twice, or free + sold is not what there was.
 ///
-/// naive sells a seat about as often as there are connections: that is how you know that the race is one. The
+/// naive sells a seat up to as often as there are connections: that is how you know that the race is one. The
 /// others sell it once. What sets them apart is what they do with those who come too late, who are nearly all:
 /// compare the column "losers".
 ///
