@@ -7,6 +7,7 @@ mod at_once;
 pub mod body;
 mod connection;
 pub mod cookies;
+mod cores;
 pub mod error;
 mod forward_headers;
 pub mod gate;

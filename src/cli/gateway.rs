@@ -75,6 +75,9 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
         rate: args.rate,
     };
     let config = ServeConfig::load(args.config.as_deref(), overrides)?;
+    for warning in config.warnings() {
+        tracing::warn!("{warning}");
+    }
     let (public, private) = (listener::bind(config.listen).await?, listener::bind(config.admin).await?);
     let clock: SharedClock = Arc::new(SystemClock);
     let engine = store::open(config.redis.as_deref(), client, &clock).await?;
@@ -133,7 +136,8 @@ pub async fn open_rooms(
 
 /// The public stack over these rooms.
 pub fn build(rooms: &Rooms) -> anyhow::Result<Gateway<Gate>> {
-    let limits = Limits::default();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let limits = Limits { cores, ..Limits::default() };
     let proxy = Proxy::new(rooms.iter().map(|room| room.config().origin.clone()), &limits)?;
     let gate = Gate::new(Arc::clone(rooms), DEFAULT_PREFIX);
     let at_once = room::at_once(Arc::clone(rooms), DEFAULT_PREFIX);

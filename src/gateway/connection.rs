@@ -38,6 +38,8 @@ pub(super) struct Closing {
 pub(super) struct Connection {
     pub(super) peer: Peer,
     pub(super) closing: Closing,
+    /// The number of the core that serves it.
+    pub(super) core: usize,
     requests: AtomicU64,
     requests_at_last_check: AtomicU64,
     in_progress: AtomicUsize,
@@ -59,10 +61,11 @@ pub(super) enum Activity {
 }
 
 impl Connection {
-    pub(super) fn new(peer: Peer, closing: Closing, permit: OwnedSemaphorePermit) -> Self {
+    pub(super) fn new(peer: Peer, closing: Closing, core: usize, permit: OwnedSemaphorePermit) -> Self {
         Self {
             peer,
             closing,
+            core,
             requests: AtomicU64::new(0),
             requests_at_last_check: AtomicU64::new(0),
             in_progress: AtomicUsize::new(0),

@@ -5,6 +5,8 @@ use std::time::Duration;
 /// Bounds of the public listener and the proxy.
 #[derive(Debug, Clone)]
 pub struct Limits {
+    /// Threads that serve visitors, each with a runtime of its own; with 0 the caller's runtime does. Default 0.
+    pub cores: usize,
     /// Most connections at once; further ones wait in the kernel's backlog. Default 20,000.
     pub connections: usize,
     /// Most requests at the origin at once, counted to the end of the answer's body, for each origin. Default 512.
@@ -60,6 +62,7 @@ pub struct Deadlines {
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            cores: 0,
             connections: 20_000,
             in_flight: 512,
             tunnels: 1_024,

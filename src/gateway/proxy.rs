@@ -29,7 +29,7 @@ use super::{
     parallel::Share,
     request_body::{RequestBody, Upload},
     tunnel::Tunnel,
-    upstream::{self, OriginResponse, Upstream},
+    upstream::{self, Client, OriginResponse, Upstream},
 };
 
 /// The way to the origins.
@@ -96,7 +96,8 @@ impl Proxy {
 
         let protocol = wanted.as_ref().map(|wanted| wanted.protocol.clone());
         let outgoing = outgoing(head, body, protocol, context)?;
-        let mut answer = self.send(upstream, outgoing, upload.as_deref()).await?;
+        let client = upstream.client(context.connection.core).ok_or(GatewayError::UnknownOrigin)?;
+        let mut answer = self.send(client, outgoing, upload.as_deref()).await?;
 
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
             let origin = answer.extensions_mut().remove::<OnUpgrade>();
@@ -119,17 +120,17 @@ impl Proxy {
     /// Sends, and sends once more if all that happened is that a kept-alive connection had ended.
     async fn send(
         &self,
-        upstream: &Upstream,
+        client: &Client,
         request: Request<RequestBody>,
         upload: Option<&Upload>,
     ) -> Result<OriginResponse, GatewayError> {
         let again = (upload.is_none() && request.method().is_idempotent()).then(|| copy(&request));
-        let error = match self.answer(upstream, request, upload).await? {
+        let error = match self.answer(client, request, upload).await? {
             Ok(answer) => return Ok(answer),
             Err(error) => error,
         };
         let error = match again {
-            Some(again) if upstream::died_in_the_pool(&error) => match self.answer(upstream, again, None).await? {
+            Some(again) if upstream::died_in_the_pool(&error) => match self.answer(client, again, None).await? {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             },
@@ -146,7 +147,7 @@ impl Proxy {
     /// One attempt, under the deadline for the head of the answer.
     async fn answer(
         &self,
-        upstream: &Upstream,
+        client: &Client,
         request: Request<RequestBody>,
         upload: Option<&Upload>,
     ) -> Result<Result<OriginResponse, hyper_util::client::legacy::Error>, GatewayError> {
@@ -158,7 +159,7 @@ impl Proxy {
             }
         };
         let answer = tokio::select! {
-            answer = upstream.client.request(request) => answer,
+            answer = client.request(request) => answer,
             () = stalls => return Err(GatewayError::OriginTimeout),
         };
         Ok(answer.inspect(upstream::note_served))

@@ -17,6 +17,7 @@ use tokio::{
 use super::{
     Body, Gatekeeper, Gateway, Limits, Peer,
     connection::{Activity, ClientStream, Closing, Connection},
+    cores::Cores,
 };
 use crate::shutdown::Shutdown;
 
@@ -33,6 +34,11 @@ pub async fn serve<G: Gatekeeper>(listener: TcpListener, gateway: Gateway<G>, sh
     let gateway = Arc::new(gateway);
     let protocol = Arc::new(protocol(&gateway.limits));
     let places = Arc::new(Semaphore::new(gateway.limits.connections));
+    let Ok(cores) =
+        Cores::start(gateway.limits.cores).inspect_err(|error| tracing::error!(%error, "no threads to serve on"))
+    else {
+        return shutdown.stop();
+    };
     let closing = Closing { soft: shutdown.clone(), ..Closing::default() };
     loop {
         let (stream, peer, place) = tokio::select! {
@@ -42,8 +48,17 @@ pub async fn serve<G: Gatekeeper>(listener: TcpListener, gateway: Gateway<G>, sh
                 None => continue,
             },
         };
-        let connection = Arc::new(Connection::new(peer, closing.clone(), place));
-        closing.tasks.spawn(drive(stream, connection, Arc::clone(&gateway), Arc::clone(&protocol)));
+        let (core, runtime) = cores.next();
+        let connection = Arc::new(Connection::new(peer, closing.clone(), core, place));
+        let (gateway, protocol) = (Arc::clone(&gateway), Arc::clone(&protocol));
+        let serving = async move {
+            // Readiness is told to the runtime that a socket was made on.
+            match TcpStream::from_std(stream) {
+                Ok(stream) => drive(stream, connection, gateway, protocol).await,
+                Err(error) => tracing::warn!(%error, "a connection could not be served"),
+            }
+        };
+        closing.tasks.spawn_on(serving, &runtime);
     }
     drop(listener);
     closing.tasks.close();
@@ -75,14 +90,17 @@ fn protocol(limits: &Limits) -> auto::Builder<TokioExecutor> {
     protocol
 }
 
-async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> Option<(TcpStream, Peer, OwnedSemaphorePermit)> {
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> Option<(std::net::TcpStream, Peer, OwnedSemaphorePermit)> {
     // The place first: a connection that cannot be served waits in the backlog, where it costs us nothing.
     let place = Arc::clone(places).acquire_owned().await.ok()?;
     match listener.accept().await {
         Ok((stream, addr)) => {
             // Fails only on a socket that is gone already, which the first read will tell.
             let _ = stream.set_nodelay(true);
-            Some((stream, Peer::new(addr, false), place))
+            stream.into_std().ok().map(|stream| (stream, Peer::new(addr, false), place))
         }
         Err(error) => {
             tracing::warn!(%error, "a connection could not be accepted");

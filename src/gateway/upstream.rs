@@ -18,7 +18,7 @@ use hyper::{
 };
 use hyper_util::{
     client::legacy::{
-        Client, Error,
+        self, Error,
         connect::{Connected, Connection, HttpConnector},
     },
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -27,27 +27,39 @@ use tokio::{net::TcpStream, sync::Semaphore};
 
 use super::{BoxError, Limits, request_body::RequestBody};
 
+/// A pool of connections.
+pub(super) type Client = legacy::Client<Connector, RequestBody>;
+
 /// One origin.
 #[derive(Debug)]
 pub(super) struct Upstream {
-    pub(super) client: Client<Connector, RequestBody>,
+    /// One for each core.
+    clients: Vec<Client>,
     pub(super) in_flight: Arc<Semaphore>,
 }
 
 impl Upstream {
+    /// The pool of this core.
+    pub(super) fn client(&self, core: usize) -> Option<&Client> {
+        self.clients.get(core)
+    }
+
     pub(super) fn new(limits: &Limits) -> Self {
         let mut http = HttpConnector::new();
         http.set_nodelay(true);
         let connector = Connector { http, deadline: limits.deadlines.connect };
-        let client = Client::builder(TokioExecutor::new())
-            // Without a timer the pool keeps idle connections for ever, and the origin has long closed them.
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(limits.deadlines.origin_idle)
-            .pool_max_idle_per_host(limits.in_flight)
-            // Sends again only what never left: the connection closed before taking the request.
-            .retry_canceled_requests(true)
-            .build(connector);
-        Self { client, in_flight: Arc::new(Semaphore::new(limits.in_flight)) }
+        let client = || {
+            legacy::Client::builder(TokioExecutor::new())
+                // Without a timer the pool keeps idle connections for ever, and the origin has long closed them.
+                .pool_timer(TokioTimer::new())
+                .pool_idle_timeout(limits.deadlines.origin_idle)
+                .pool_max_idle_per_host(limits.in_flight)
+                // Sends again only what never left: the connection closed before taking the request.
+                .retry_canceled_requests(true)
+                .build(connector.clone())
+        };
+        let clients = (0..limits.cores.max(1)).map(|_| client()).collect();
+        Self { clients, in_flight: Arc::new(Semaphore::new(limits.in_flight)) }
     }
 }
 

@@ -69,7 +69,8 @@ impl Stage {
     }
 
     async fn on(bind: &str, origin: Uri, tweak: impl FnOnce(&mut Limits, &mut Deadlines)) -> Self {
-        let (mut limits, mut deadlines) = (Limits::default(), Deadlines::default());
+        // As in production, but for one pool of connections to the origin, whoever asks.
+        let (mut limits, mut deadlines) = (Limits { cores: 1, ..Limits::default() }, Deadlines::default());
         tweak(&mut limits, &mut deadlines);
         limits.deadlines = deadlines;
         let proxy = Proxy::new([origin.clone()], &limits).unwrap();

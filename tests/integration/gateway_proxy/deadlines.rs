@@ -85,6 +85,7 @@ async fn an_origin_that_stops_in_mid_body() {
     let mut client = stage.client().await;
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
     let mut inside = origin.accept().await;
+    inside.head().await;
     inside.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n0123456789").await;
     client.head().await;
     assert_eq!(client.rest().await.0, b"0123456789");
