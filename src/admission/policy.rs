@@ -10,6 +10,8 @@
 //!
 //! Units: rates per second, times in milliseconds, ratios as parts of 1.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use super::signals::report::Report;
@@ -125,6 +127,13 @@ pub enum Reason {
     OriginAsked,
     /// Nobody knows how the shop is.
     SignalsMissing,
+}
+
+impl fmt::Display for Reason {
+    /// The word that the admin API has for it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 impl Reason {
@@ -293,6 +302,9 @@ impl Step<'_> {
             Health::Strained { strain: by_errors, reason: Reason::Errors, certain: shop.failed >= FEWEST_FAILED }
         } else if by_waits > 1.0 {
             Health::Strained { strain: by_waits, reason: Reason::Slow, certain: shop.answered >= FEWEST }
+        } else if ended == 0 && shop.in_flight > 0 {
+            // It may hang: silence is no ground to send it more.
+            Health::Fine { strain: WELL }
         } else {
             Health::Fine { strain: by_errors.max(by_waits) }
         }

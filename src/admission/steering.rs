@@ -125,9 +125,9 @@ impl LiveRoom {
         }
         let (room, reason, rate, capacity) = (self.name(), decision.reason, decision.rate, decision.capacity);
         if reason.is_trouble() {
-            tracing::warn!(%room, ?reason, rate, capacity, "the shop is in trouble: fewer visitors are let in");
+            tracing::warn!(%room, %reason, rate, capacity, "the shop is in trouble: the rate follows it down");
         } else {
-            tracing::info!(%room, ?reason, rate, capacity, "the shop is well again");
+            tracing::info!(%room, %reason, rate, capacity, "the shop is well again");
         }
     }
 }

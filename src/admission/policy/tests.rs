@@ -51,6 +51,13 @@ fn a_pace_nobody_uses_is_not_raised_beyond_what_the_operator_set() {
 }
 
 #[test]
+fn a_shop_that_has_not_answered_yet_is_not_sent_more() {
+    let silent = signals(Shop { answered: 0, p95_ms: None, in_flight: 30, ..shop(0.0) });
+    let decision = after(60, &limits(), &Signals { entries: Some(30.0), ..silent });
+    assert_eq!((decision.rate, decision.reason), (20.0, Reason::Steady));
+}
+
+#[test]
 fn near_its_aim_the_shop_gets_neither_more_nor_less() {
     let decision = after(60, &limits(), &signals(shop(700.0)));
     assert_eq!((decision.rate, decision.reason), (20.0, Reason::Steady));
