@@ -9,6 +9,7 @@ mod box_office_holds;
 mod box_office_http;
 mod box_office_orders;
 mod cli_errors;
+mod crash_points;
 mod demo_sale;
 mod field_cases;
 mod gateway_gate;
