@@ -142,7 +142,7 @@ impl ProviderConfig {
             "provider.webhook_secrets (--webhook-secret): give at least one, of 16 characters or more".to_owned()
         });
         problems.check(within(self.timeout, Duration::from_millis(100), Duration::from_mins(1)), || {
-            "provider.timeout: use 100 ms to 60 s".to_owned()
+            "provider.timeout (--provider-timeout): use 100 ms to 60 s".to_owned()
         });
         problems.check(self.most_per_second.is_none_or(|calls| (0.1..=10_000.0).contains(&calls)), || {
             "provider.most_per_second (--provider-tps): use 0.1 to 10000 calls a second".to_owned()

@@ -52,6 +52,10 @@ pub struct Args {
     /// limit]
     #[arg(long, value_name = "NUMBER")]
     provider_tps: Option<f64>,
+    /// Wait this long for the provider's answer, then call again. A worker that dies in a call is replaced after twice this
+    /// and five seconds.
+    #[arg(long, default_value = "5s", value_parser = humantime::parse_duration, value_name = "DURATION")]
+    provider_timeout: Duration,
     /// Ask the provider about an order of which nothing was heard for this long.
     #[arg(long, default_value = "10s", value_parser = humantime::parse_duration, value_name = "DURATION")]
     poll_after: Duration,
@@ -73,6 +77,7 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
         database_connections: args.database.database_connections,
         provider: ProviderConfig {
             webhook_secrets: args.webhook_secret.into_iter().map(Into::into).collect(),
+            timeout: args.provider_timeout,
             most_per_second: args.provider_tps,
             poll_after: args.poll_after,
             payment_ttl: args.payment_ttl,

@@ -81,6 +81,7 @@ fn a_box_office_that_could_not_call_its_provider_is_refused() {
         ("--provider-tps", "0"),
         ("--provider-tps", "-5"),
         ("--provider-tps", "NaN"),
+        ("--provider-timeout", "10ms"),
         ("--poll-after", "1h"),
         ("--payment-ttl", "0s"),
     ] {

@@ -15,4 +15,5 @@ pub mod redis_cluster;
 pub mod redis_server;
 pub mod seeds;
 pub mod watched_engine;
+pub mod watched_program;
 pub mod wire;

@@ -6,8 +6,17 @@ use std::{
 };
 
 /// Asks again until there is an answer, but no longer than ten seconds.
-pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut ask: impl FnMut() -> F) -> T {
-    let deadline = Instant::now() + Duration::from_secs(10);
+pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, ask: impl FnMut() -> F) -> T {
+    eventually_within(Duration::from_secs(10), what, ask).await
+}
+
+/// Asks again until there is an answer, but no longer than `patience`.
+pub async fn eventually_within<T, F: Future<Output = Option<T>>>(
+    patience: Duration,
+    what: &str,
+    mut ask: impl FnMut() -> F,
+) -> T {
+    let deadline = Instant::now() + patience;
     loop {
         if let Some(found) = ask().await {
             return found;

@@ -47,6 +47,16 @@ pub async fn get(url: &str) -> Answer {
 }
 
 pub async fn request(method: Method, url: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Answer {
+    try_request(method, url, headers, body).await.unwrap_or_else(|trouble| panic!("{trouble}"))
+}
+
+/// What the server answered; or what came in between.
+pub async fn try_request(
+    method: Method,
+    url: &str,
+    headers: &[(&str, &str)],
+    body: impl Into<Bytes>,
+) -> Result<Answer, String> {
     let mut request = Request::builder().method(method).uri(url);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -54,9 +64,11 @@ pub async fn request(method: Method, url: &str, headers: &[(&str, &str)], body: 
     let request = request.body(Full::new(body.into())).unwrap();
     let exchange = async {
         let client = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build_http();
-        let (head, body) = client.request(request).await.unwrap_or_else(|error| panic!("{url}: {error}")).into_parts();
-        let body = body.collect().await.unwrap_or_else(|error| panic!("{url}: {error}")).to_bytes();
-        Answer { status: head.status, headers: head.headers, body }
+        let answer = client.request(request).await.map_err(|error| format!("{url}: {error}"))?;
+        let (head, body) = answer.into_parts();
+        let body = body.collect().await.map_err(|error| format!("{url}: {error}"))?.to_bytes();
+        Ok(Answer { status: head.status, headers: head.headers, body })
     };
-    tokio::time::timeout(PATIENCE, exchange).await.unwrap_or_else(|_| panic!("{url}: no answer in {PATIENCE:?}"))
+    let late = |_| Err(format!("{url}: no answer in {PATIENCE:?}"));
+    tokio::time::timeout(PATIENCE, exchange).await.unwrap_or_else(late)
 }
