@@ -13,6 +13,7 @@ local tickets = redis.call('HGET', KEYS[2], ARGV[1])
 if tickets then
   redis.call('HINCRBY', KEYS[1], 'sold', -tonumber(tickets))
   redis.call('HINCRBY', KEYS[1], 'free', tonumber(tickets))
+  redis.call('HINCRBY', KEYS[1], 'moves', 1)
   redis.call('HDEL', KEYS[2], ARGV[1])
 end
 return 1

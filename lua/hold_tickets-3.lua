@@ -24,6 +24,7 @@ local deadline = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local digits = string.format('%.0f', deadline)
 redis.call('HINCRBY', KEYS[3], 'free', -quantity)
 redis.call('HINCRBY', KEYS[3], 'held', quantity)
+redis.call('HINCRBY', KEYS[3], 'moves', 1)
 redis.call('HSET', KEYS[1], ARGV[1], 'held:' .. digits .. ':' .. ARGV[3] .. ':')
 redis.call('ZADD', KEYS[2], digits, ARGV[1])
 return {1, deadline}

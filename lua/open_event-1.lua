@@ -11,5 +11,6 @@ end
 if total ~= ARGV[1] then
   redis.call('HSET', KEYS[1], 'total', ARGV[1])
   redis.call('HINCRBY', KEYS[1], 'free', tonumber(ARGV[1]) - tonumber(total))
+  redis.call('HINCRBY', KEYS[1], 'moves', 1)
 end
 return 0

@@ -37,6 +37,7 @@ end
 if #KEYS == 4 and not live then
   redis.call('HINCRBY', KEYS[3], 'free', -tonumber(ARGV[3]))
   redis.call('HINCRBY', KEYS[3], 'held', tonumber(ARGV[3]))
+  redis.call('HINCRBY', KEYS[3], 'moves', 1)
 end
 redis.call('HSET', KEYS[1], ARGV[1], 'paying:' .. digits .. ':' .. ARGV[3] .. ':' .. ARGV[5])
 redis.call('ZADD', KEYS[2], digits, ARGV[1])

@@ -32,6 +32,7 @@ end
 if seats == '' then
   redis.call('HINCRBY', KEYS[3], 'held', -tonumber(quantity))
   redis.call('HINCRBY', KEYS[3], 'free', tonumber(quantity))
+  redis.call('HINCRBY', KEYS[3], 'moves', 1)
 end
 local forget = string.format('%.0f', now + tonumber(ARGV[3]))
 redis.call('HSET', KEYS[1], ARGV[1], 'gone:' .. forget .. ':' .. quantity .. ':' .. seats)

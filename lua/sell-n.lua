@@ -28,6 +28,7 @@ if #KEYS == 4 and redis.call('HEXISTS', KEYS[4], ARGV[2]) == 0 then
   redis.call('HSET', KEYS[4], ARGV[2], ARGV[3])
   redis.call('HINCRBY', KEYS[3], live and 'held' or 'free', -tonumber(ARGV[3]))
   redis.call('HINCRBY', KEYS[3], 'sold', tonumber(ARGV[3]))
+  redis.call('HINCRBY', KEYS[3], 'moves', 1)
 end
 if live then
   local time = redis.call('TIME')

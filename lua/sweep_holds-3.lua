@@ -19,6 +19,7 @@ for _, hold in ipairs(due) do
     if seats == '' then
       redis.call('HINCRBY', KEYS[3], 'held', -tonumber(quantity))
       redis.call('HINCRBY', KEYS[3], 'free', tonumber(quantity))
+      redis.call('HINCRBY', KEYS[3], 'moves', 1)
     end
     redis.call('HSET', KEYS[1], hold, 'gone:' .. forget .. ':' .. quantity .. ':' .. seats)
     redis.call('ZADD', KEYS[2], forget, hold)

@@ -10,6 +10,7 @@
 //! | [`office`], [`orders`], [`window`] | the two together: hold, order, show |
 //! | [`provider`], [`pacer`], [`worker`], [`webhooks`], [`reconcile`] | money: ask for it, in turn; hear of it; ask again |
 //! | [`http`], [`pages`], [`views`] | how all of it looks from outside |
+//! | [`repair`], [`compare`] | the store against the ledger: what went wrong behind their backs is found and mended |
 //! | [`audit`] | whether it kept its word |
 //!
 //! # Life of an order
@@ -20,6 +21,7 @@
 //! the inventory is told afterwards, as often as it takes.
 
 pub mod audit;
+mod compare;
 pub mod config;
 mod http;
 pub(crate) mod ids;
@@ -31,6 +33,7 @@ mod pacer;
 pub mod pages;
 mod provider;
 mod reconcile;
+mod repair;
 pub(crate) mod seats;
 pub mod views;
 mod webhooks;
@@ -115,6 +118,7 @@ impl BoxOffice {
             task_due: Notify::new(),
             tell_due: Notify::new(),
             rebuilding: Semaphore::new(1),
+            reconciler: repair::Reconciler::default(),
         };
         office.rebuild().await?;
         Ok(Self(Arc::new(office)))
@@ -133,6 +137,12 @@ impl BoxOffice {
     /// Starts what runs beside the requests: payment tasks, lapsed holds, overdue orders.
     pub fn start(&self, shutdown: &Shutdown) {
         reconcile::start(&self.0, shutdown);
+    }
+
+    /// Compares the store with the ledger now and mends what is wrong; false when another node has the lease to do so.
+    /// Every node that was started tries twice a minute.
+    pub async fn reconcile(&self) -> Result<bool, OpenError> {
+        Ok(self.0.reconcile().await?)
     }
 
     /// Counts everything and says whether G7 to G9 hold.

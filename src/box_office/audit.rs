@@ -6,6 +6,7 @@ use super::{
     inventory::InventoryState,
     ledger::LedgerCounts,
     office::{Office, OfficeError},
+    repair::ReconcilerView,
 };
 
 /// How often it is tried to catch a moment in which nothing moves.
@@ -49,6 +50,8 @@ pub struct Audit {
     pub refunds_owed: u64,
     /// Charges that took another sum than was ordered; for a person to look at.
     pub mismatched: u64,
+    /// How often the provider is still asked about orders that ended without a sale: it may have taken money since.
+    pub late_questions_left: u64,
     /// No seat has two confirmed orders, and no more general admission is confirmed than there is.
     pub g7_one_seat_one_buyer: bool,
     /// Free, held and sold add up, and the inventory has sold what the ledger has. The latter is judged at a quiet
@@ -57,6 +60,8 @@ pub struct Audit {
     /// Every charge belongs to one confirmed order or is given back or owed. Holds at every moment, as the ledger
     /// records a charge and its consequence together.
     pub g9_money: bool,
+    /// What this node's reconciler did.
+    pub reconciler: ReconcilerView,
 }
 
 impl Office {
@@ -87,11 +92,13 @@ impl Office {
             refunds: ledger.refunds,
             refunds_owed: ledger.refunds_owed,
             mismatched: ledger.mismatched,
+            late_questions_left: ledger.late_questions_left,
             g7_one_seat_one_buyer: ledger.seats_sold == ledger.distinct_seats_sold
                 && ledger.general_confirmed <= u64::from(event.general_admission),
             g8_conservation: adds_up && agrees,
             g9_money: ledger.mismatched == 0
                 && ledger.captures == ledger.confirmed + ledger.refunds + ledger.refunds_owed,
+            reconciler: self.reconciler.view(),
         })
     }
 

@@ -6,17 +6,19 @@
 
 mod keys;
 mod scripts;
+mod survey;
 mod view;
 
-use std::{collections::HashMap, slice, time::Duration};
+use std::{slice, time::Duration};
 
-pub use view::Inventory as InventoryState;
+pub use survey::Survey;
+pub use view::{Counts, Inventory as InventoryState};
 
 use self::{
     keys::Keys,
     scripts::{
-        ERASE, FIND_HOLD, FORGET_SALE, HOLD_SEATS, HOLD_TICKETS, LIST_SALES, OPEN_EVENT, PAY_HOLD, REHOLD,
-        RELEASE_HOLD, SELL, SWEEP_HOLDS, VIEW_SEATS,
+        ERASE, FIND_HOLD, FORGET_SALE, HOLD_SEATS, HOLD_TICKETS, OPEN_EVENT, PAY_HOLD, REHOLD, RELEASE_HOLD, SELL,
+        SWEEP_HOLDS, VIEW_SEATS,
     },
 };
 use super::{
@@ -105,27 +107,6 @@ impl Inventory {
     pub async fn open(&self) -> Result<(), StoreError> {
         self.run(&OPEN_EVENT, slice::from_ref(&self.keys.tickets), vec![self.tickets.into()]).await?;
         Ok(())
-    }
-
-    /// The orders that bought something, as far as the store knows, each with the keys of its seats.
-    pub async fn sales(&self) -> Result<HashMap<String, Vec<String>>, StoreError> {
-        let mut sales: HashMap<String, Vec<String>> = HashMap::new();
-        // At least one run, without seats too.
-        for first in (0..self.seats.len().max(1)).step_by(SEATS_AT_ONCE) {
-            let seats = &self.seats[first..self.seats.len().min(first + SEATS_AT_ONCE)];
-            let keys = [slice::from_ref(&self.keys.sold), seats].concat();
-            let reply = self.run(&LIST_SALES, &keys, Vec::new()).await?;
-            let (general, holders) = view::sales(&reply).ok_or_else(|| scripts::unexpected(&LIST_SALES, &reply))?;
-            for order in general {
-                sales.entry(order).or_default();
-            }
-            for (seat, holder) in seats.iter().zip(holders) {
-                if let Some(order) = holder.filter(|holder| holder.starts_with("o_")) {
-                    sales.entry(order).or_default().push(seat.clone());
-                }
-            }
-        }
-        Ok(sales)
     }
 
     /// Frees what was sold to an order that the ledger does not know as confirmed, out of these seats. Idempotent.
@@ -254,7 +235,7 @@ impl Inventory {
     /// Removes everything. Only for an event that nobody sells.
     pub async fn erase(&self) -> Result<(), StoreError> {
         let keys = &self.keys;
-        let shared = [&keys.holds, &keys.deadlines, &keys.tickets, &keys.sold].into_iter().cloned();
+        let shared = [&keys.holds, &keys.deadlines, &keys.tickets, &keys.sold, &keys.reconciler].into_iter().cloned();
         for some in shared.chain(self.seats.iter().cloned()).collect::<Vec<_>>().chunks(ERASE_AT_MOST) {
             self.run(&ERASE, some, Vec::new()).await?;
         }

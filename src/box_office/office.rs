@@ -12,6 +12,7 @@ use super::{
     ledger::{Ledger, LedgerError, Order},
     orders::RunningKeys,
     provider::Provider,
+    repair::Reconciler,
     seats::SeatPlan,
     views::{HoldView, OrderStatus},
     window::Window,
@@ -73,6 +74,7 @@ pub struct Office {
     /// There may be an order whose status the inventory does not know.
     pub(super) tell_due: Notify,
     pub(super) rebuilding: Semaphore,
+    pub(super) reconciler: Reconciler,
 }
 
 impl Office {

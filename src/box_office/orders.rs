@@ -131,6 +131,7 @@ impl Office {
             currency: self.config.event.currency.clone(),
             created_ms: self.clock.unix_millis(),
             visit,
+            is_told: true,
         }
     }
 }

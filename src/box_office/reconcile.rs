@@ -5,9 +5,10 @@ use std::{sync::Arc, time::Duration};
 use futures_util::{StreamExt as _, stream};
 
 use super::{
-    ledger::{LedgerError, Order},
+    ledger::{LedgerError, Order, Settled},
     office::{Office, OfficeError},
     orders::millis,
+    repair,
     views::OrderStatus,
     worker,
 };
@@ -22,6 +23,8 @@ const POLL_WIDTH: usize = 8;
 /// How long one question of each round waits for its turn to call the provider. The others are only asked when nobody
 /// else wants to call: charges go first.
 const POLL_PATIENCE: Duration = Duration::from_secs(5);
+/// How long after the first question about an order that ended without a sale the second is asked, in `poll_after`s.
+const LATE_AFTER: u32 = 6;
 const FORGET_EVERY: Duration = Duration::from_mins(1);
 /// How long a client may retry under the same key.
 const KEYS_LAST: Duration = Duration::from_hours(24);
@@ -32,11 +35,12 @@ pub fn start(office: &Arc<Office>, shutdown: &Shutdown) {
     shutdown.spawn(tell(Arc::clone(office), shutdown.clone()));
     shutdown.spawn(sweep(Arc::clone(office), shutdown.clone()));
     shutdown.spawn(poll(Arc::clone(office), shutdown.clone()));
+    shutdown.spawn(repair::run(Arc::clone(office), shutdown.clone()));
     shutdown.spawn(forget(Arc::clone(office), shutdown.clone()));
 }
 
 /// Waits; false when it is time to stop instead.
-async fn pause(shutdown: &Shutdown, duration: Duration) -> bool {
+pub async fn pause(shutdown: &Shutdown, duration: Duration) -> bool {
     tokio::select! {
         () = shutdown.stopped() => false,
         () = tokio::time::sleep(duration) => true,
@@ -79,11 +83,15 @@ async fn tell(office: Arc<Office>, shutdown: Shutdown) {
     }
 }
 
-/// Asks the provider about orders whose outcome is overdue.
+/// Asks the provider about orders whose outcome is overdue, and about those that ended without a sale. Every node does:
+/// each order is taken by one of them.
 async fn poll(office: Arc<Office>, shutdown: Shutdown) {
     while pause(&shutdown, POLL_EVERY).await {
         if let Err(error) = office.poll_overdue().await {
             tracing::warn!(%error, "cannot look for overdue orders; trying again");
+        }
+        if let Err(error) = office.ask_late().await {
+            tracing::warn!(%error, "cannot look for payments of orders that ended; trying again");
         }
     }
 }
@@ -128,7 +136,7 @@ impl Office {
         Ok(Some(more))
     }
 
-    async fn tell_one(&self, order: &Order) -> Result<(), OfficeError> {
+    pub(super) async fn tell_one(&self, order: &Order) -> Result<(), OfficeError> {
         match order.status {
             OrderStatus::Pending | OrderStatus::Confirmed => self.put_back(order).await,
             OrderStatus::Refused | OrderStatus::Expired | OrderStatus::Refunded => {
@@ -160,13 +168,8 @@ impl Office {
 
     async fn poll_one(&self, order: &Order, now_ms: u64, patience: Duration) -> Result<(), OfficeError> {
         // It must not lapse in the store while the ledger has it.
-        self.put_back(order).await?;
-        match self.ledger.order(&order.id).await? {
-            Some(order) if order.status != OrderStatus::Pending => {
-                // It was settled meanwhile; holding it again came too late and is taken back.
-                return self.tell_one(&order).await;
-            }
-            _ => {}
+        if !self.keep(order).await? {
+            return Ok(());
         }
         let turns = self.provider.pacer.turns(1, patience).await;
         if turns.calls == 0 {
@@ -192,5 +195,33 @@ impl Office {
             self.task_due.notify_one();
         }
         Ok(())
+    }
+
+    /// Money may have been taken for an order after it ended, and the webhook lost.
+    async fn ask_late(&self) -> Result<(), LedgerError> {
+        let wait_ms = millis(self.config.provider.poll_after.saturating_mul(LATE_AFTER));
+        let ended = self.ledger.take_ended(self.clock.unix_millis(), wait_ms, POLL_AT_MOST).await?;
+        stream::iter(ended)
+            .for_each_concurrent(POLL_WIDTH, |order| async move {
+                if let Err(error) = self.ask_late_about(&order).await {
+                    tracing::warn!(%error, "cannot settle a late payment; trying again");
+                }
+            })
+            .await;
+        Ok(())
+    }
+
+    async fn ask_late_about(&self, order: &Order) -> Result<(), LedgerError> {
+        // Only in turns that nobody else wants; without one or without an answer it is asked again after the same wait.
+        if self.provider.pacer.turns(1, Duration::ZERO).await.calls == 0 {
+            return Ok(());
+        }
+        let Ok(charges) = self.provider.charges_of(&order.id).await else { return Ok(()) };
+        for notice in charges.into_iter().filter_map(|charge| charge.notice(&order.id)) {
+            if let Settled::Status(OrderStatus::Confirmed) | Settled::RefundOwed = self.settle(notice).await? {
+                tracing::warn!("an order that had ended was paid, and no webhook said so");
+            }
+        }
+        self.ledger.asked_late(order.id.clone()).await
     }
 }

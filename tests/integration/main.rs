@@ -8,6 +8,7 @@ mod admission_sessions;
 mod box_office_holds;
 mod box_office_http;
 mod box_office_orders;
+mod box_office_reconciler;
 mod chaos;
 mod cli_errors;
 mod crash_points;

@@ -7,10 +7,12 @@ pub struct Keys {
     pub holds: String,
     /// Sorted set: hold → deadline in milliseconds, or when to forget it.
     pub deadlines: String,
-    /// Hash of general admission: total, free, held, sold.
+    /// Hash of general admission: total, free, held, sold, and how often they moved.
     pub tickets: String,
     /// Hash: order → general-admission tickets sold to it.
     pub sold: String,
+    /// String: which node compares the store with the ledger.
+    pub reconciler: String,
     seat: String,
 }
 
@@ -23,6 +25,7 @@ impl Keys {
             deadlines: format!("{prefix}:deadlines"),
             tickets: format!("{prefix}:tickets"),
             sold: format!("{prefix}:sold"),
+            reconciler: format!("{prefix}:reconciler"),
             seat: format!("{prefix}:seat:"),
         }
     }
@@ -44,6 +47,7 @@ mod tests {
         assert_eq!(keys.deadlines, "stanchion-box:{demo}:deadlines");
         assert_eq!(keys.tickets, "stanchion-box:{demo}:tickets");
         assert_eq!(keys.sold, "stanchion-box:{demo}:sold");
+        assert_eq!(keys.reconciler, "stanchion-box:{demo}:reconciler");
         assert_eq!(keys.seat("AB12"), "stanchion-box:{demo}:seat:AB12");
     }
 }

@@ -24,7 +24,12 @@ scripts! { "#!lua flags=allow-oom\n"
     SELL = "sell-n.lua";
     SWEEP_HOLDS = "sweep_holds-3.lua";
     VIEW_SEATS = "view_seats-n.lua";
-    LIST_SALES = "list_sales-n.lua";
+    LIST_HOLDERS = "list_holders-n.lua";
+    SCAN_HASH = "scan_hash-1.lua";
+    COUNT_TICKETS = "count_tickets-1.lua";
+    CORRECT_TICKETS = "correct_tickets-1.lua";
+    TAKE_LEASE = "take_lease-1.lua";
+    GIVE_LOCK = "give_lock-1.lua";
     FORGET_SALE = "forget_sale-n.lua";
     ERASE = "erase-n.lua";
 }

@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// How many tickets are where.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Counts {
     /// Can be held. Below zero when the ledger sold what the store had already promised to holds that will fail.
     pub free: i64,
@@ -29,6 +29,11 @@ impl Counts {
     /// Seats and general admission together.
     pub fn plus(self, other: Self) -> Self {
         Self { free: self.free + other.free, held: self.held + other.held, sold: self.sold + other.sold }
+    }
+
+    /// What `other` is short of to be this.
+    pub fn minus(self, other: Self) -> Self {
+        Self { free: self.free - other.free, held: self.held - other.held, sold: self.sold - other.sold }
     }
 }
 
@@ -71,14 +76,19 @@ pub fn parse(reply: &Value, seats: usize, tickets_total: u32) -> Result<Option<I
     Ok(Some(Inventory { seats: states, seat_counts, tickets, tickets_total }))
 }
 
-/// Reads the reply of `list_sales`: the orders that bought general admission, and who has each seat.
-pub fn sales(reply: &Value) -> Option<(Vec<String>, Vec<Option<String>>)> {
-    let Value::Array(parts) = reply else { return None };
-    let [Value::Array(general), Value::Array(seats)] = parts.as_slice() else { return None };
-    let text = |value: &Value| match value {
-        Value::Bulk(bytes) => String::from_utf8(bytes.to_vec()).ok(),
+/// A reply that is text; `None` for nil.
+pub fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::Bulk(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
         _ => None,
-    };
-    let general = general.chunks(2).map(|pair| pair.first().and_then(text)).collect::<Option<_>>()?;
-    Some((general, seats.iter().map(text).collect()))
+    }
+}
+
+/// Reads the reply of `scan_hash`: where to go on, and the fields with their values.
+pub fn scanned(reply: &Value) -> Option<(String, Vec<(String, String)>)> {
+    let Value::Array(parts) = reply else { return None };
+    let [cursor, Value::Array(fields)] = parts.as_slice() else { return None };
+    let (pairs, []) = fields.as_chunks::<2>() else { return None };
+    let pairs = pairs.iter().map(|[field, value]| Some((text(field)?, text(value)?)));
+    Some((text(cursor)?, pairs.collect::<Option<_>>()?))
 }

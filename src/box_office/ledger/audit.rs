@@ -28,6 +28,8 @@ pub struct LedgerCounts {
     pub untold: u64,
     /// Charges that took another sum than was ordered.
     pub mismatched: u64,
+    /// How often the provider is still asked about orders that ended without a sale.
+    pub late_questions_left: u64,
 }
 
 impl Ledger {
@@ -46,14 +48,15 @@ impl Ledger {
 }
 
 async fn orders(tx: &mut Connection, event: &str, counts: &mut LedgerCounts) -> Result<(), LedgerError> {
-    let by_status: Vec<(String, i64, i64, i64)> =
-        sql("SELECT status, COUNT(*), CAST(SUM(quantity) AS BIGINT), CAST(SUM(inventory_due) AS BIGINT) \
-         FROM orders WHERE event = $1 GROUP BY status")
+    let by_status: Vec<(String, i64, i64, i64, i64)> =
+        sql("SELECT status, COUNT(*), CAST(SUM(quantity) AS BIGINT), CAST(SUM(inventory_due) AS BIGINT), \
+         CAST(SUM(asks_left) AS BIGINT) FROM orders WHERE event = $1 GROUP BY status")
         .bind(event)
         .all(tx)
         .await?;
-    for (status, orders, tickets, untold) in by_status {
+    for (status, orders, tickets, untold, asks_left) in by_status {
         let orders = unsigned(orders)?;
+        counts.late_questions_left += unsigned(asks_left)?;
         counts.untold += unsigned(untold)?;
         match status.as_str() {
             "pending" => counts.pending = orders,

@@ -38,6 +38,8 @@ pub struct Order {
     pub created_ms: u64,
     /// The visit it was placed in, as the gateway in front names it; `None` without one.
     pub visit: Option<String>,
+    /// Whether the inventory was told of the present status.
+    pub is_told: bool,
 }
 
 impl Order {
@@ -84,7 +86,7 @@ pub enum PlaceOutcome {
 macro_rules! select_orders {
     ($condition:literal) => {
         concat!(
-            "SELECT o.id, o.hold, o.event, o.status, o.quantity, o.amount_minor, o.currency, o.created_ms, o.visit, \
+            "SELECT o.id, o.hold, o.event, o.status, o.quantity, o.amount_minor, o.currency, o.created_ms, o.visit, o.inventory_due, \
              i.seat \
              FROM orders o LEFT JOIN order_items i ON i.order_id = o.id WHERE ",
             $condition,
@@ -144,6 +146,23 @@ impl Ledger {
                         "o.id IN (SELECT order_id FROM order_items WHERE event = $1 AND seat = $2 AND active = 1)"
                     );
                     orders.extend(fold(sql(find).bind(event).bind(seat).all(on).await?)?);
+                }
+                Ok(End::Rollback(orders))
+            })
+        })
+        .await
+    }
+
+    /// The orders of these holds that ended without a sale, if the inventory was told so.
+    pub async fn ended_of(&self, holds: Vec<HoldId>) -> Result<Vec<Order>, LedgerError> {
+        self.run(Mode::Look, holds, |on, holds| {
+            Box::pin(async move {
+                let mut orders = Vec::new();
+                for hold in holds {
+                    let find = select_orders!(
+                        "o.hold = $1 AND o.status IN ('refused', 'expired', 'refunded') AND o.inventory_due = 0"
+                    );
+                    orders.extend(fold(sql(find).bind(hold.as_str()).all(on).await?)?);
                 }
                 Ok(End::Rollback(orders))
             })
@@ -316,6 +335,7 @@ struct Row {
     currency: String,
     created_ms: i64,
     visit: Option<String>,
+    inventory_due: i64,
     seat: Option<String>,
 }
 
@@ -342,6 +362,7 @@ fn fold(rows: Vec<Row>) -> Result<Vec<Order>, LedgerError> {
             currency: row.currency,
             created_ms: unsigned(row.created_ms)?,
             visit: row.visit,
+            is_told: row.inventory_due == 0,
         });
     }
     Ok(orders)

@@ -5,6 +5,7 @@
 
 use super::{
     Connection, End, Ledger, LedgerError,
+    late::LATE_QUESTIONS,
     orders::{self, Order},
     rows::{signed, status_word},
     sql,
@@ -190,8 +191,11 @@ async fn take_again(tx: &mut Connection, order: &Order) -> Result<bool, LedgerEr
 }
 
 async fn set_status(tx: &mut Connection, order: &OrderId, status: OrderStatus) -> Result<(), LedgerError> {
-    sql("UPDATE orders SET status = $1, inventory_due = 1 WHERE id = $2")
+    // Money may still be taken for what ended without a sale.
+    let asks_left = if matches!(status, OrderStatus::Refused | OrderStatus::Expired) { LATE_QUESTIONS } else { 0 };
+    sql("UPDATE orders SET status = $1, inventory_due = 1, asks_left = $2 WHERE id = $3")
         .bind(status_word(status))
+        .bind(asks_left)
         .bind(order.as_str())
         .run(tx)
         .await?;

@@ -55,6 +55,7 @@ fn find(name: &[u8]) -> Option<(isize, Handler)> {
         b"hexists" => (3, hashes::hexists),
         b"hincrby" => (4, hashes::hincrby),
         b"hlen" => (2, hashes::hlen),
+        b"hscan" => (-3, hashes::hscan),
 
         b"zadd" => (-4, sorted_sets::zadd),
         b"zrem" => (-3, sorted_sets::zrem),

@@ -21,6 +21,9 @@ pub enum CommandError {
     /// LIMIT without BYSCORE.
     #[error("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX")]
     LimitWithoutScore,
+    /// A place in a hash that is none.
+    #[error("ERR invalid cursor")]
+    Cursor,
     /// An argument or a stored string is no 64-bit integer.
     #[error("ERR value is not an integer or out of range")]
     NotAnInteger,

@@ -49,4 +49,11 @@ impl Hash {
     pub fn iter(&self) -> impl Iterator<Item = &(Bytes, Bytes)> {
         self.fields.values()
     }
+
+    /// Fields and values from a place on, at most `most`, and the place after them: 0 at the end.
+    pub fn page(&self, from: u64, most: usize) -> (u64, Vec<(Bytes, Bytes)>) {
+        let mut rest = self.fields.range(from..);
+        let page = rest.by_ref().take(most).map(|(_, pair)| pair.clone()).collect();
+        (rest.next().map_or(0, |(place, _)| *place), page)
+    }
 }

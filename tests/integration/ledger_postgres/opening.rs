@@ -89,7 +89,9 @@ fn migrations_are_run_and_told() {
 fn a_ledger_of_a_newer_version_is_left_alone() {
     let server = PostgresServer::start();
     assert_eq!(migrate(&["--database", &server.url()]).0, Some(0));
-    server.sql("INSERT INTO _sqlx_migrations SELECT 9000, 'later', now(), true, checksum, 1 FROM _sqlx_migrations");
+    server.sql(
+        "INSERT INTO _sqlx_migrations SELECT 9000, 'later', now(), true, checksum, 1 FROM _sqlx_migrations LIMIT 1",
+    );
     for said in [refusal(&server.url(), &[]), migrate(&["--database", &server.url()]).1] {
         assert!(said.contains("9000") && said.contains("newer version"), "{said}");
     }

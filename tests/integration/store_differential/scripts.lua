@@ -62,6 +62,16 @@ redis.call('DEL', KEYS[1])
 redis.call('HSET', KEYS[1], 'f', 1.5)
 return {type(redis.call('HLEN', KEYS[1])), redis.call('HMGET', KEYS[1], 'none', 'f')}
 ---
+redis.call('DEL', KEYS[1])
+redis.call('HSET', KEYS[1], 'f', 1.5, 'g', 'x', 'f', 2)
+return {redis.call('HSCAN', KEYS[1], 0), redis.call('HSCAN', KEYS[1], '0', 'COUNT', 100)}
+---
+redis.call('DEL', KEYS[1])
+return redis.call('HSCAN', KEYS[1], 0)
+---
+redis.call('SET', KEYS[1], 'text')
+return redis.pcall('HSCAN', KEYS[1], 0).err
+---
 local reply = redis.call('HMGET', KEYS[1], 'none', 'f')
 return {tostring(reply[1]), reply[2]}
 ---

@@ -109,6 +109,7 @@ const VISIT: (&str, &str) = ("stanchion-visitor", "the-first-visit");
 pub struct Shop {
     router: Router,
     admin: Router,
+    pub office: BoxOffice,
     pub provider: FakeProvider,
     pub config: BoxOfficeConfig,
     pub clock: SharedClock,
@@ -207,7 +208,7 @@ impl Shop {
         let shutdown = Shutdown::new();
         office.start(&shutdown);
         let (router, admin) = (office.router(), office.admin_router());
-        Self { router, admin, provider, config, clock, shutdown, dir }
+        Self { router, admin, office, provider, config, clock, shutdown, dir }
     }
 
     /// A box office and the payment sandbox, talking over real sockets.

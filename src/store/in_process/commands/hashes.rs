@@ -65,3 +65,17 @@ pub fn hincrby(keyspace: &mut Keyspace, args: &[Bytes]) -> Reply {
 pub fn hlen(keyspace: &mut Keyspace, args: &[Bytes]) -> Reply {
     Ok(count(keyspace.read::<Hash>(&args[0])?.map_or(0, Hash::len)))
 }
+
+/// The cursor is the place of the next field. Of the options only `COUNT` is there.
+pub fn hscan(keyspace: &mut Keyspace, args: &[Bytes]) -> Reply {
+    let from = parse_integer(&args[1]).and_then(|from| u64::try_from(from).ok()).ok_or(CommandError::Cursor)?;
+    let most = match &args[2..] {
+        [] => 10,
+        [word, most] if word.eq_ignore_ascii_case(b"count") => integer(most)?,
+        _ => return Err(CommandError::Syntax),
+    };
+    let most = usize::try_from(most).ok().filter(|most| *most > 0).ok_or(CommandError::Syntax)?;
+    let (next, fields) = keyspace.read::<Hash>(&args[0])?.map(|hash| hash.page(from, most)).unwrap_or_default();
+    let fields = fields.into_iter().flat_map(|(field, value)| [field, value]).map(Value::Bulk).collect();
+    Ok(Value::Array(vec![Value::Bulk(next.to_string().into()), Value::Array(fields)]))
+}
