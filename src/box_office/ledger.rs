@@ -3,7 +3,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`orders`], [`idempotency`], [`outbox`], [`settle`], [`late`], [`audit`] | what is recorded, one text for both databases |
-//! | [`sql`], [`rows`] | how a text reaches the database that there is |
+//! | [`mod@sql`], [`rows`] | how a text reaches the database that there is |
 //! | [`transaction`], [`pools`], [`error`] | whole or not at all, again when a race was lost |
 //! | [`open`], [`address`], [`server`], [`migrations`] | which database, and whether it will do |
 //!
