@@ -11,6 +11,11 @@ mod view;
 
 use std::{slice, time::Duration};
 
+use futures_util::{
+    StreamExt as _,
+    stream::{self, BoxStream},
+};
+
 pub use survey::Survey;
 pub use view::{Counts, Inventory as InventoryState};
 
@@ -119,14 +124,16 @@ impl Inventory {
     /// Holds all of `wanted` or nothing. Idempotent for the same `hold`.
     pub async fn hold(&self, hold: &HoldId, wanted: &Tickets, ttl: Duration) -> Result<Held, InventoryError> {
         let mut args = vec![hold.as_str().into(), millis(ttl)];
+        let mut keys = self.hold_keys(&wanted.seats);
         let script = if wanted.seats.is_empty() {
             args.push(wanted.quantity.into());
+            keys.push(self.keys.alarm.clone());
             &HOLD_TICKETS
         } else {
             args.push(wanted.seats.join(",").into());
             &HOLD_SEATS
         };
-        let reply = self.run(script, &self.hold_keys(&wanted.seats), args).await?;
+        let reply = self.run(script, &keys, args).await?;
         match scripts::ints(script, &reply)? {
             (1, rest) => match rest.first().and_then(|deadline| u64::try_from(*deadline).ok()) {
                 Some(deadline_ms) => Ok(Held::Until { deadline_ms }),
@@ -204,9 +211,15 @@ impl Inventory {
         u32::try_from(scripts::int(script, &reply)?).map_err(|_| InventoryError::Lost)
     }
 
+    /// Word that a sweep is due, as far as the store gives it.
+    pub fn sweeps_due(&self) -> BoxStream<'static, ()> {
+        self.engine.expirations(&self.keys.alarm).unwrap_or_else(|| stream::empty().boxed())
+    }
+
     /// Returns what lapsed. The answer is how many holds lapsed, and whether more may be waiting.
     pub async fn sweep(&self) -> Result<(u32, bool), StoreError> {
-        let reply = self.run(&SWEEP_HOLDS, &self.hold_keys(&[]), vec![SWEEP_AT_MOST.into(), millis(REMEMBER)]).await?;
+        let keys = [self.hold_keys(&[]), vec![self.keys.alarm.clone()]].concat();
+        let reply = self.run(&SWEEP_HOLDS, &keys, vec![SWEEP_AT_MOST.into(), millis(REMEMBER)]).await?;
         let (looked_at, lapsed) = scripts::ints(&SWEEP_HOLDS, &reply)?;
         let lapsed = lapsed.first().and_then(|count| u32::try_from(*count).ok()).unwrap_or(0);
         Ok((lapsed, looked_at >= i64::from(SWEEP_AT_MOST)))
@@ -235,7 +248,9 @@ impl Inventory {
     /// Removes everything. Only for an event that nobody sells.
     pub async fn erase(&self) -> Result<(), StoreError> {
         let keys = &self.keys;
-        let shared = [&keys.holds, &keys.deadlines, &keys.tickets, &keys.sold, &keys.reconciler].into_iter().cloned();
+        let shared = [&keys.holds, &keys.deadlines, &keys.tickets, &keys.sold, &keys.alarm, &keys.reconciler]
+            .into_iter()
+            .cloned();
         for some in shared.chain(self.seats.iter().cloned()).collect::<Vec<_>>().chunks(ERASE_AT_MOST) {
             self.run(&ERASE, some, Vec::new()).await?;
         }

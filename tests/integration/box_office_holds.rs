@@ -234,3 +234,16 @@ async fn a_flushed_redis_is_rebuilt_before_anything_is_sold() {
     let audit = shop.audit().await;
     assert_eq!((audit.free, audit.held, audit.sold), (86, 4, 0));
 }
+
+/// The store wakes the office when the next hold runs out; an alarm that was lost is set again by the sweep.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_alarm_is_set_for_the_next_hold() {
+    let place = Place::on_redis();
+    let shop = Shop::open(&place, |_| {}).await;
+    let alarm = || place.redis().command("EXISTS stanchion-box:{demo}:alarm");
+    assert_eq!(alarm(), ":0\r\n");
+    shop.held(json!({"quantity": 1})).await;
+    assert_eq!(alarm(), ":1\r\n");
+    place.redis().command("DEL stanchion-box:{demo}:alarm");
+    eventually("the alarm is set again", || async { (alarm() == ":1\r\n").then_some(()) }).await;
+}

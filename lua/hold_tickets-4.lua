@@ -1,5 +1,6 @@
 -- Purpose: hold a number of general-admission tickets for one buyer until a deadline.
--- KEYS: KEYS[1] hash hold -> record; KEYS[2] sorted set hold -> deadline in ms; KEYS[3] hash of general admission
+-- KEYS: KEYS[1] hash hold -> record; KEYS[2] sorted set hold -> deadline in ms; KEYS[3] hash of general admission;
+--   KEYS[4] string that runs out when the next look at the holds is due
 -- ARGV: ARGV[1] hold; ARGV[2] time to live in ms; ARGV[3] how many
 -- Reply: {1, deadline in ms} held, by this call or an earlier one; {0, free} not enough left;
 --   {-1} the event is not there: the store lost its data
@@ -27,4 +28,5 @@ redis.call('HINCRBY', KEYS[3], 'held', quantity)
 redis.call('HINCRBY', KEYS[3], 'moves', 1)
 redis.call('HSET', KEYS[1], ARGV[1], 'held:' .. digits .. ':' .. ARGV[3] .. ':')
 redis.call('ZADD', KEYS[2], digits, ARGV[1])
+redis.call('SET', KEYS[4], '', 'NX', 'PX', ARGV[2])
 return {1, deadline}
