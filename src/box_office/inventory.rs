@@ -68,7 +68,13 @@ pub enum Held {
     Until {
         /// Milliseconds since the Unix epoch, by the store's clock.
         deadline_ms: u64,
+        /// How long that is from now.
+        left: Duration,
     },
+    /// The hold of this name was, and is over.
+    Over,
+    /// The hold of this name is of something else.
+    OtherWish,
     /// None of it: these seats are not free.
     Taken(Vec<String>),
     /// None of it: this many tickets are left.
@@ -121,7 +127,7 @@ impl Inventory {
         Ok(())
     }
 
-    /// Holds all of `wanted` or nothing. Idempotent for the same `hold`.
+    /// Holds all of `wanted` or nothing. Idempotent for the same `hold`, as long as it is remembered.
     pub async fn hold(&self, hold: &HoldId, wanted: &Tickets, ttl: Duration) -> Result<Held, InventoryError> {
         let mut args = vec![hold.as_str().into(), millis(ttl)];
         let mut keys = self.hold_keys(&wanted.seats);
@@ -135,10 +141,12 @@ impl Inventory {
         };
         let reply = self.run(script, &keys, args).await?;
         match scripts::ints(script, &reply)? {
-            (1, rest) => match rest.first().and_then(|deadline| u64::try_from(*deadline).ok()) {
-                Some(deadline_ms) => Ok(Held::Until { deadline_ms }),
-                None => Err(scripts::unexpected(script, &reply).into()),
+            (1, rest) => match rest.iter().map(|ms| u64::try_from(*ms)).collect::<Result<Vec<_>, _>>().as_deref() {
+                Ok(&[deadline_ms, left_ms]) => Ok(Held::Until { deadline_ms, left: Duration::from_millis(left_ms) }),
+                _ => Err(scripts::unexpected(script, &reply).into()),
             },
+            (-2, _) => Ok(Held::Over),
+            (-3, _) => Ok(Held::OtherWish),
             (0, rest) if wanted.seats.is_empty() => {
                 let free = rest.first().and_then(|free| u32::try_from(*free).ok()).unwrap_or(0);
                 Ok(Held::NotEnough { free })
