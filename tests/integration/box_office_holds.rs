@@ -285,3 +285,21 @@ async fn a_hold_is_had_again_under_its_key() {
     assert_eq!(twin.hold_in(None, uuid, json!({"quantity": 1})).await.expect(201).field("hold"), hold);
     assert_eq!(shop.hold_in(None, "1", json!({"quantity": 1})).await.expect(400).problem(), "idempotency-key");
 }
+
+/// A hold lasts while it is paid for, however short it was: two minutes at least, and nobody can give it back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hold_is_extended_while_its_payment_runs() {
+    let place = Place::on_redis();
+    let shop = Shop::open(&place, |config| config.hold_ttl = Duration::from_secs(20)).await;
+    let hold = shop.held(json!({"seats": ["A1"]})).await;
+    let left = || {
+        let reply = place.redis().command("PTTL stanchion-box:{demo}:seat:A1");
+        reply.trim().trim_start_matches(':').parse::<i64>().unwrap()
+    };
+    assert!((1..=20_000).contains(&left()));
+
+    shop.order("key", &hold).await.expect(202);
+
+    assert!(left() > 90_000, "{} ms", left());
+    shop.cancel(&hold).await.expect(410);
+}
