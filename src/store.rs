@@ -18,7 +18,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
+use futures_util::{future::BoxFuture, stream::BoxStream};
 
 /// One Lua script: a file of `lua/` whose name ends with its key count.
 pub struct Script {
@@ -162,6 +162,12 @@ pub trait Engine: Send + Sync + fmt::Debug {
         keys: &'a [String],
         args: Vec<Arg>,
     ) -> BoxFuture<'a, Result<Value, StoreError>>;
+
+    /// Each time `key` runs out, as far as the engine hears of it; `None` when it never does. For those who look
+    /// anyway, and would like to know sooner. The stream ends when there will be no more news.
+    fn expirations(&self, _key: &str) -> Option<BoxStream<'static, ()>> {
+        None
+    }
 }
 
 /// An engine shared between tasks.

@@ -11,6 +11,11 @@ mod view;
 
 use std::{slice, time::Duration};
 
+use futures_util::{
+    StreamExt as _,
+    stream::{self, BoxStream},
+};
+
 pub use survey::Survey;
 pub use view::{Counts, Inventory as InventoryState};
 
@@ -63,7 +68,13 @@ pub enum Held {
     Until {
         /// Milliseconds since the Unix epoch, by the store's clock.
         deadline_ms: u64,
+        /// How long that is from now.
+        left: Duration,
     },
+    /// The hold of this name was, and is over.
+    Over,
+    /// The hold of this name is of something else.
+    OtherWish,
     /// None of it: these seats are not free.
     Taken(Vec<String>),
     /// None of it: this many tickets are left.
@@ -116,22 +127,26 @@ impl Inventory {
         Ok(())
     }
 
-    /// Holds all of `wanted` or nothing. Idempotent for the same `hold`.
+    /// Holds all of `wanted` or nothing. Idempotent for the same `hold`, as long as it is remembered.
     pub async fn hold(&self, hold: &HoldId, wanted: &Tickets, ttl: Duration) -> Result<Held, InventoryError> {
         let mut args = vec![hold.as_str().into(), millis(ttl)];
+        let mut keys = self.hold_keys(&wanted.seats);
         let script = if wanted.seats.is_empty() {
             args.push(wanted.quantity.into());
+            keys.push(self.keys.alarm.clone());
             &HOLD_TICKETS
         } else {
             args.push(wanted.seats.join(",").into());
             &HOLD_SEATS
         };
-        let reply = self.run(script, &self.hold_keys(&wanted.seats), args).await?;
+        let reply = self.run(script, &keys, args).await?;
         match scripts::ints(script, &reply)? {
-            (1, rest) => match rest.first().and_then(|deadline| u64::try_from(*deadline).ok()) {
-                Some(deadline_ms) => Ok(Held::Until { deadline_ms }),
-                None => Err(scripts::unexpected(script, &reply).into()),
+            (1, rest) => match rest.iter().map(|ms| u64::try_from(*ms)).collect::<Result<Vec<_>, _>>().as_deref() {
+                Ok(&[deadline_ms, left_ms]) => Ok(Held::Until { deadline_ms, left: Duration::from_millis(left_ms) }),
+                _ => Err(scripts::unexpected(script, &reply).into()),
             },
+            (-2, _) => Ok(Held::Over),
+            (-3, _) => Ok(Held::OtherWish),
             (0, rest) if wanted.seats.is_empty() => {
                 let free = rest.first().and_then(|free| u32::try_from(*free).ok()).unwrap_or(0);
                 Ok(Held::NotEnough { free })
@@ -204,9 +219,15 @@ impl Inventory {
         u32::try_from(scripts::int(script, &reply)?).map_err(|_| InventoryError::Lost)
     }
 
+    /// Word that a sweep is due, as far as the store gives it.
+    pub fn sweeps_due(&self) -> BoxStream<'static, ()> {
+        self.engine.expirations(&self.keys.alarm).unwrap_or_else(|| stream::empty().boxed())
+    }
+
     /// Returns what lapsed. The answer is how many holds lapsed, and whether more may be waiting.
     pub async fn sweep(&self) -> Result<(u32, bool), StoreError> {
-        let reply = self.run(&SWEEP_HOLDS, &self.hold_keys(&[]), vec![SWEEP_AT_MOST.into(), millis(REMEMBER)]).await?;
+        let keys = [self.hold_keys(&[]), vec![self.keys.alarm.clone()]].concat();
+        let reply = self.run(&SWEEP_HOLDS, &keys, vec![SWEEP_AT_MOST.into(), millis(REMEMBER)]).await?;
         let (looked_at, lapsed) = scripts::ints(&SWEEP_HOLDS, &reply)?;
         let lapsed = lapsed.first().and_then(|count| u32::try_from(*count).ok()).unwrap_or(0);
         Ok((lapsed, looked_at >= i64::from(SWEEP_AT_MOST)))
@@ -235,7 +256,9 @@ impl Inventory {
     /// Removes everything. Only for an event that nobody sells.
     pub async fn erase(&self) -> Result<(), StoreError> {
         let keys = &self.keys;
-        let shared = [&keys.holds, &keys.deadlines, &keys.tickets, &keys.sold, &keys.reconciler].into_iter().cloned();
+        let shared = [&keys.holds, &keys.deadlines, &keys.tickets, &keys.sold, &keys.alarm, &keys.reconciler]
+            .into_iter()
+            .cloned();
         for some in shared.chain(self.seats.iter().cloned()).collect::<Vec<_>>().chunks(ERASE_AT_MOST) {
             self.run(&ERASE, some, Vec::new()).await?;
         }

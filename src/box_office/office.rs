@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use ring::hmac;
 use tokio::sync::{Notify, Semaphore};
 
 use super::{
@@ -99,9 +100,28 @@ impl Office {
         }
     }
 
-    /// Holds all of `wanted` or nothing.
-    pub async fn hold(&self, wanted: Tickets) -> Result<Result<HoldView, Held>, OfficeError> {
-        let hold = HoldId::random();
+    /// The name of the hold under this key of this visit: the same on every node, and nobody's guess. It is a tag of
+    /// both under the key of the provider's API, a secret that all nodes share.
+    fn hold_of_key(&self, visit: Option<&str>, key: &str) -> HoldId {
+        let secret = hmac::Key::new(hmac::HMAC_SHA256, self.config.provider.api_key.expose().as_bytes());
+        // No header's value holds a line break.
+        let whose = format!("hold\n{}\n{}\n{key}", self.config.event.id, visit.unwrap_or_default());
+        let tag = hmac::sign(&secret, whose.as_bytes());
+        HoldId::numbered(tag.as_ref().iter().take(16).fold(0, |number, byte| number << 8 | u128::from(*byte)))
+    }
+
+    /// Holds all of `wanted` or nothing; under a key, what is held already under it is held on.
+    pub async fn hold(
+        &self,
+        wanted: Tickets,
+        visit: Option<&str>,
+        key: Option<&str>,
+    ) -> Result<Result<HoldView, Held>, OfficeError> {
+        let hold = key.map_or_else(HoldId::random, |key| self.hold_of_key(visit, key));
+        // The store forgets a hold some time after it became an order; the ledger does not.
+        if key.is_some() && self.ledger.is_ordered(&hold).await? {
+            return Ok(Err(Held::Over));
+        }
         let ttl = self.config.hold_ttl;
         let outcome = match self.inventory.hold(&hold, &wanted, ttl).await {
             Err(InventoryError::Lost) => {
@@ -110,7 +130,7 @@ impl Office {
             }
             other => other?,
         };
-        let Held::Until { deadline_ms } = outcome else { return Ok(Err(outcome)) };
+        let Held::Until { deadline_ms, left } = outcome else { return Ok(Err(outcome)) };
         let expires_at = i64::try_from(deadline_ms)
             .ok()
             .and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok())
@@ -122,7 +142,7 @@ impl Office {
             seats: wanted.seats,
             quantity: wanted.quantity,
             expires_at: expires_at.to_string(),
-            expires_in_seconds: ttl.as_secs(),
+            expires_in_seconds: left.as_secs(),
         }))
     }
 

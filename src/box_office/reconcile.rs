@@ -47,9 +47,15 @@ pub async fn pause(shutdown: &Shutdown, duration: Duration) -> bool {
     }
 }
 
-/// Returns lapsed holds.
+/// Returns lapsed holds: as soon as the store says so, and every second for certain.
 async fn sweep(office: Arc<Office>, shutdown: Shutdown) {
-    while pause(&shutdown, SWEEP_EVERY).await {
+    let mut due = office.inventory.sweeps_due().chain(stream::pending());
+    loop {
+        tokio::select! {
+            () = shutdown.stopped() => return,
+            _ = due.next() => {}
+            () = tokio::time::sleep(SWEEP_EVERY) => {}
+        }
         loop {
             match office.inventory.sweep().await {
                 Ok((_, true)) => {}

@@ -4,6 +4,7 @@
 //! falls silent or leads to a server that is not the master any more. Every call has its own deadline, because the
 //! client makes calls wait while it reconnects and never drops one that has no answer.
 
+mod expirations;
 mod keeper;
 mod link;
 mod reply;
@@ -12,7 +13,7 @@ mod sentinel;
 use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
+use futures_util::{future::BoxFuture, stream::BoxStream};
 use keeper::{Held, Keeper};
 use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind};
 use tokio::time::{timeout, timeout_at};
@@ -82,6 +83,14 @@ impl Engine for RedisEngine {
             let args: Vec<_> = args.into_iter().map(Arg::into_bytes).collect();
             self.run_within_deadline(script, keys, &args).await
         })
+    }
+
+    /// Of one server only: which one has a key may change among several.
+    fn expirations(&self, key: &str) -> Option<BoxStream<'static, ()>> {
+        match &*self.address {
+            RedisAddress::Single(server) => Some(expirations::of(server.clone(), key)),
+            RedisAddress::Sentinel { .. } | RedisAddress::Cluster(_) => None,
+        }
     }
 }
 

@@ -234,3 +234,72 @@ async fn a_flushed_redis_is_rebuilt_before_anything_is_sold() {
     let audit = shop.audit().await;
     assert_eq!((audit.free, audit.held, audit.sold), (86, 4, 0));
 }
+
+/// The store wakes the office when the next hold runs out; an alarm that was lost is set again by the sweep.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_alarm_is_set_for_the_next_hold() {
+    let place = Place::on_redis();
+    let shop = Shop::open(&place, |_| {}).await;
+    let alarm = || place.redis().command("EXISTS stanchion-box:{demo}:alarm");
+    assert_eq!(alarm(), ":0\r\n");
+    shop.held(json!({"quantity": 1})).await;
+    assert_eq!(alarm(), ":1\r\n");
+    place.redis().command("DEL stanchion-box:{demo}:alarm");
+    eventually("the alarm is set again", || async { (alarm() == ":1\r\n").then_some(()) }).await;
+}
+
+/// A hold whose answer was lost is had again under its key, on any node; it is nobody else's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hold_is_had_again_under_its_key() {
+    let place = Place::on_redis();
+    let shop = Shop::open(&place, |_| {}).await;
+    let twin = shop.twin_at(&place).await;
+    let me = Some("my-visit");
+    for (key, wish, other) in [
+        ("seats", json!({"seats": ["A1", "A2"]}), json!({"seats": ["A1"]})),
+        ("tickets", json!({"quantity": 2}), json!({"quantity": 1})),
+    ] {
+        let first = shop.hold_in(me, key, wish.clone()).await.expect(201);
+        let again = twin.hold_in(me, key, wish.clone()).await.expect(201);
+        for field in ["hold", "expires_at", "seats", "quantity", "amount_minor"] {
+            assert_eq!(first.body[field], again.body[field], "{field}");
+        }
+        assert_eq!(twin.hold_in(me, key, other).await.expect(422).problem(), "key-reused");
+        let stranger = shop.hold_in(Some("other"), key, json!({"quantity": 2})).await.expect(201);
+        assert_ne!(stranger.field("hold"), first.field("hold"));
+        shop.cancel(&stranger.field("hold")).await.expect(204);
+        shop.cancel(&first.field("hold")).await.expect(204);
+        assert_eq!(twin.hold_in(me, key, wish).await.expect(410).problem(), "hold-over");
+    }
+    assert_eq!(shop.audit().await.free, 90);
+
+    // What became of it once the store has forgotten it, the ledger knows.
+    let hold = shop.hold_in(me, "third", json!({"seats": ["B1"]})).await.expect(201).field("hold");
+    shop.order("order", &hold).await.expect(202);
+    place.redis().command(&format!("HDEL stanchion-box:{{demo}}:holds {hold}"));
+    shop.hold_in(me, "third", json!({"seats": ["B1"]})).await.expect(410);
+
+    // Where nobody vouches for a visit, whoever knows the key is the one: it must be no easy guess.
+    let uuid = "6f1ed002-ab5a-4b2f-9c3a-0d9a4d1f2e77";
+    let hold = shop.hold_in(None, uuid, json!({"quantity": 1})).await.expect(201).field("hold");
+    assert_eq!(twin.hold_in(None, uuid, json!({"quantity": 1})).await.expect(201).field("hold"), hold);
+    assert_eq!(shop.hold_in(None, "1", json!({"quantity": 1})).await.expect(400).problem(), "idempotency-key");
+}
+
+/// A hold lasts while it is paid for, however short it was: two minutes at least, and nobody can give it back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hold_is_extended_while_its_payment_runs() {
+    let place = Place::on_redis();
+    let shop = Shop::open(&place, |config| config.hold_ttl = Duration::from_secs(20)).await;
+    let hold = shop.held(json!({"seats": ["A1"]})).await;
+    let left = || {
+        let reply = place.redis().command("PTTL stanchion-box:{demo}:seat:A1");
+        reply.trim().trim_start_matches(':').parse::<i64>().unwrap()
+    };
+    assert!((1..=20_000).contains(&left()));
+
+    shop.order("key", &hold).await.expect(202);
+
+    assert!(left() > 90_000, "{} ms", left());
+    shop.cancel(&hold).await.expect(410);
+}

@@ -1,6 +1,7 @@
 //! What every engine promises, run on each; and what only Redis can get wrong.
 
 mod cluster;
+mod expirations;
 mod memory;
 mod outages;
 mod sentinel;

@@ -10,12 +10,21 @@ use axum::{
 };
 use serde::Deserialize;
 
-use super::{PIN, body, events::known, json, problem::Problem};
+use super::{
+    PIN, body,
+    events::known,
+    json,
+    orders::{key, visit},
+    problem::Problem,
+};
 use crate::box_office::{
     ids::HoldId,
     inventory::{Acted, Held, Tickets},
     office::{Office, OfficeError},
 };
+
+/// A UUID has as many characters.
+const LEAST_SECRET_KEY: usize = 36;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -32,8 +41,10 @@ pub async fn create(
     body: Body,
 ) -> Result<Response, Problem> {
     known(&office, &event)?;
+    let visit = visit(&headers);
+    let key = key_of_hold(&headers, visit.as_deref())?;
     let wanted = check(&office, body::json(&headers, body).await?)?;
-    match office.hold(wanted).await? {
+    match office.hold(wanted, visit.as_deref(), key.as_deref()).await? {
         Ok(view) => {
             let text = serde_json::to_vec(&view).map_err(|error| OfficeError::Defect(error.to_string()))?;
             let mut response = json(StatusCode::CREATED, text);
@@ -48,8 +59,29 @@ pub async fn create(
             let detail = format!("Taken by now: {}. Nothing is held for you; choose others.", taken.join(", "));
             Err(Problem::conflict("taken", detail).with("taken", taken))
         }
+        Err(Held::Over) => Err(gone(
+            "What was held under this Idempotency-Key lapsed, was given back or became an order. Use a new key.",
+        )),
+        Err(Held::OtherWish) => {
+            let detail = "This Idempotency-Key came with another wish before. Use a new key for a new wish.";
+            Err(Problem::unprocessable("key-reused", detail))
+        }
         Err(Held::Until { .. }) => Err(OfficeError::Defect("held, and yet not".to_owned()).into()),
     }
+}
+
+/// The key, if there is one: whoever knows it gets the hold. In a visit it is the visitor's own; without one it must be
+/// as hard to guess as the hold's name.
+fn key_of_hold(headers: &HeaderMap, visit: Option<&str>) -> Result<Option<String>, Problem> {
+    if !headers.contains_key("idempotency-key") {
+        return Ok(None);
+    }
+    let key = key(headers)?;
+    if visit.is_none() && key.len() < LEAST_SECRET_KEY {
+        let detail = "Without a gateway in front the Idempotency-Key of a hold is a secret: use a random UUID.";
+        return Err(Problem::new(StatusCode::BAD_REQUEST, "idempotency-key", detail));
+    }
+    Ok(Some(key))
 }
 
 fn check(office: &Office, wish: Wish) -> Result<Tickets, Problem> {

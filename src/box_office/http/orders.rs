@@ -78,13 +78,13 @@ fn accepted(answer: StoredAnswer, replayed: bool, pin_seconds: u64) -> Result<Re
 }
 
 /// The visit that the request belongs to, if a gateway in front names it.
-fn visit(headers: &HeaderMap) -> Option<String> {
+pub fn visit(headers: &HeaderMap) -> Option<String> {
     let name = headers.get(VISITOR)?.to_str().ok()?;
     (1..=64).contains(&name.len()).then(|| name.to_owned())
 }
 
 /// 1 to 255 visible characters.
-fn key(headers: &HeaderMap) -> Result<String, Problem> {
+pub fn key(headers: &HeaderMap) -> Result<String, Problem> {
     let bad = |detail| Problem::new(StatusCode::BAD_REQUEST, "idempotency-key", detail);
     let mut keys = headers.get_all("idempotency-key").iter();
     let key = keys.next().ok_or_else(|| bad("Send an Idempotency-Key: a new random one for each order."))?;

@@ -11,6 +11,8 @@ pub struct Keys {
     pub tickets: String,
     /// Hash: order → general-admission tickets sold to it.
     pub sold: String,
+    /// String: runs out when the next look at the holds is due.
+    pub alarm: String,
     /// String: which node compares the store with the ledger.
     pub reconciler: String,
     seat: String,
@@ -25,6 +27,7 @@ impl Keys {
             deadlines: format!("{prefix}:deadlines"),
             tickets: format!("{prefix}:tickets"),
             sold: format!("{prefix}:sold"),
+            alarm: format!("{prefix}:alarm"),
             reconciler: format!("{prefix}:reconciler"),
             seat: format!("{prefix}:seat:"),
         }
@@ -47,6 +50,7 @@ mod tests {
         assert_eq!(keys.deadlines, "stanchion-box:{demo}:deadlines");
         assert_eq!(keys.tickets, "stanchion-box:{demo}:tickets");
         assert_eq!(keys.sold, "stanchion-box:{demo}:sold");
+        assert_eq!(keys.alarm, "stanchion-box:{demo}:alarm");
         assert_eq!(keys.reconciler, "stanchion-box:{demo}:reconciler");
         assert_eq!(keys.seat("AB12"), "stanchion-box:{demo}:seat:AB12");
     }

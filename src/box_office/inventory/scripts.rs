@@ -12,7 +12,7 @@ macro_rules! scripts {
 scripts! { ""
     OPEN_EVENT = "open_event-1.lua";
     HOLD_SEATS = "hold_seats-n.lua";
-    HOLD_TICKETS = "hold_tickets-3.lua";
+    HOLD_TICKETS = "hold_tickets-4.lua";
     REHOLD = "rehold-n.lua";
 }
 
@@ -22,7 +22,7 @@ scripts! { "#!lua flags=allow-oom\n"
     PAY_HOLD = "pay_hold-n.lua";
     RELEASE_HOLD = "release_hold-n.lua";
     SELL = "sell-n.lua";
-    SWEEP_HOLDS = "sweep_holds-3.lua";
+    SWEEP_HOLDS = "sweep_holds-4.lua";
     VIEW_SEATS = "view_seats-n.lua";
     LIST_HOLDERS = "list_holders-n.lua";
     SCAN_HASH = "scan_hash-1.lua";

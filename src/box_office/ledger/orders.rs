@@ -153,6 +153,17 @@ impl Ledger {
         .await
     }
 
+    /// Whether this hold became an order.
+    pub async fn is_ordered(&self, hold: &HoldId) -> Result<bool, LedgerError> {
+        self.run(Mode::Look, hold.clone(), |on, hold| {
+            Box::pin(async move {
+                let ask = "SELECT EXISTS (SELECT 1 FROM orders WHERE hold = $1)";
+                Ok(End::Rollback(sql(ask).bind(hold.as_str()).value(on).await?))
+            })
+        })
+        .await
+    }
+
     /// The orders of these holds that ended without a sale, if the inventory was told so.
     pub async fn ended_of(&self, holds: Vec<HoldId>) -> Result<Vec<Order>, LedgerError> {
         self.run(Mode::Look, holds, |on, holds| {

@@ -286,6 +286,13 @@ impl Shop {
         self.post("/events/demo/holds", &[], &wish).await
     }
 
+    /// Under a key, in a visit of that name or where no gateway vouches for anybody.
+    pub async fn hold_in(&self, visit: Option<&str>, key: &str, wish: Value) -> Reply {
+        let mut headers = vec![("idempotency-key", key), ("content-type", "application/json")];
+        headers.extend(visit.map(|visit| ("stanchion-visitor", visit)));
+        ask(&self.router, "POST", "/events/demo/holds", &headers, wish.to_string().into()).await
+    }
+
     pub async fn hold_seats(&self, seats: &[&str]) -> Reply {
         self.hold(json!({ "seats": seats })).await
     }

@@ -1,6 +1,7 @@
 -- Purpose: return the general-admission tickets of lapsed holds, once each, and forget holds long over.
 --   Seats return by themselves: their keys expire at the same deadline.
--- KEYS: KEYS[1] hash hold -> record; KEYS[2] sorted set hold -> deadline in ms; KEYS[3] hash of general admission
+-- KEYS: KEYS[1] hash hold -> record; KEYS[2] sorted set hold -> deadline in ms; KEYS[3] hash of general admission;
+--   KEYS[4] string that runs out when the next look at the holds is due
 -- ARGV: ARGV[1] most holds to look at; ARGV[2] how long to remember a lapsed hold, in ms
 -- Reply: {looked at, lapsed}
 
@@ -25,5 +26,9 @@ for _, hold in ipairs(due) do
     redis.call('ZADD', KEYS[2], forget, hold)
     lapsed = lapsed + 1
   end
+end
+local next = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')
+if next[2] and tonumber(next[2]) > now then
+  redis.call('SET', KEYS[4], '', 'NX', 'PX', string.format('%.0f', tonumber(next[2]) - now))
 end
 return {#due, lapsed}
