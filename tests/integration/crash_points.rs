@@ -7,7 +7,7 @@
 mod rig;
 mod trap;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::{StreamExt as _, stream};
 use serde_json::json;
@@ -19,6 +19,7 @@ use self::{
         Step::{self, Call, Commit, Script},
     },
 };
+use crate::support::fake_provider::Behaviour;
 
 /// Stories told at the same time.
 const WIDTH: usize = 6;
@@ -109,27 +110,84 @@ async fn buy(rig: &Rig, tell: Tell) {
     assert_eq!(rig.try_hold(&json!({"seats": ["A1"]})).await.status, 409);
 }
 
-/// The card is declined: what was held goes back, once. General admission is counted, so that twice would show.
+/// The provider is out of order at first: the try that failed is noted, and made again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_failed_is_made_again_wherever_the_process_dies() {
+    at_every_point(&[Commit("lease_until_ms = 0, last_error")], async |servers, point| {
+        let rig = Rig::start(&servers, point, &["--hold-for", "10m", "--poll-after", "1m"]).await;
+        rig.provider.behave(Behaviour::TakeAndFail);
+        rig.trap.arm();
+        let provider = rig.provider.clone();
+        let trap = Arc::clone(&rig.trap);
+        let recovery = tokio::spawn(async move {
+            while !trap.has_sprung() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            provider.behave(Behaviour::Take);
+        });
+        buy(&rig, Tell::ByWebhook).await;
+        recovery.await.unwrap();
+    })
+    .await;
+}
+
+/// How an order comes to nothing.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    /// The card is declined.
+    Declined,
+    /// The provider never decides, until the time to pay is over.
+    GivenUp,
+    /// The provider refuses to charge at all.
+    Impossible,
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refused_tickets_go_back_once_wherever_the_process_dies() {
     let steps = [WEBHOOK, Script("release_hold-n.lua"), TOLD];
-    at_every_point(&steps, async |servers, point| {
-        let rig = Rig::start(&servers, point, &["--hold-for", "10m", "--poll-after", "1m"]).await;
-        rig.trap.arm();
-        let hold = rig.held(&json!({"quantity": 3})).await;
-        let (order, _) = rig.ordered("the-key", &hold).await;
-        let charge = rig.charge(&order).await;
-        rig.provider.decide(&order, "declined");
-        rig.tell("charge.declined", &order, &charge, 3).await;
-        rig.becomes(&order, "refused").await;
-        let audit = rig.settled().await;
-        assert_eq!((audit.free, audit.orders.refused, audit.captures), (20, 1, 0), "{audit:?}");
-        // Ten are there to be had, and no eleventh.
-        rig.held(&json!({"quantity": 10})).await;
-        assert_eq!(rig.try_hold(&json!({"quantity": 1})).await.status, 409);
-        assert_eq!(rig.ordered("the-key", &hold).await, (order, true));
-    })
-    .await;
+    at_every_point(&steps, async |servers, point| go_back(&servers, point, End::Declined).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tickets_of_an_order_that_was_given_up_go_back_once_wherever_the_process_dies() {
+    let steps = [Commit("the order expired"), Script("release_hold-n.lua"), TOLD];
+    at_every_point(&steps, async |servers, point| go_back(&servers, point, End::GivenUp).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tickets_of_a_charge_that_cannot_be_made_go_back_once_wherever_the_process_dies() {
+    let steps = [Commit("SET state = 'dead', last_error = $1"), Script("release_hold-n.lua"), TOLD];
+    at_every_point(&steps, async |servers, point| go_back(&servers, point, End::Impossible).await).await;
+}
+
+/// D04. General admission is counted, so that going back twice would show.
+async fn go_back(servers: &Servers, point: Point, end: End) {
+    let patience = if matches!(end, End::GivenUp) { ["300ms", "1s"] } else { ["1m", "15m"] };
+    let args = ["--hold-for", "10m", "--poll-after", patience[0], "--payment-ttl", patience[1]];
+    let rig = Rig::start(servers, point, &args).await;
+    if matches!(end, End::Impossible) {
+        rig.provider.behave(Behaviour::Fail(403));
+    }
+    rig.trap.arm();
+    let hold = rig.held(&json!({"quantity": 3})).await;
+    let (order, _) = rig.ordered("the-key", &hold).await;
+    let status = match end {
+        End::Declined => {
+            let charge = rig.charge(&order).await;
+            rig.provider.decide(&order, "declined");
+            rig.tell("charge.declined", &order, &charge, 3).await;
+            "refused"
+        }
+        End::GivenUp => "expired",
+        End::Impossible => "refused",
+    };
+    rig.becomes(&order, status).await;
+    let audit = rig.settled().await;
+    assert_eq!((audit.free, audit.orders.confirmed, audit.captures), (20, 0, 0), "{audit:?}");
+    // Ten are there to be had, and no eleventh.
+    rig.held(&json!({"quantity": 10})).await;
+    assert_eq!(rig.try_hold(&json!({"quantity": 1})).await.status, 409);
+    assert_eq!(rig.ordered("the-key", &hold).await, (order, true));
 }
 
 /// The money comes when the seat is another's by now: it goes back, once.
@@ -176,7 +234,7 @@ async fn buy_in_time(rig: &Rig, wish: &serde_json::Value) -> String {
         let hold = rig.held(wish).await;
         let (order, _) = rig.ordered(&format!("key-{hold}"), &hold).await;
         while rig.charge_now(&order).is_none() && rig.status(&order).await == "pending" {
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let Some(charge) = rig.charge_now(&order) else { continue };
         rig.provider.decide(&order, "captured");

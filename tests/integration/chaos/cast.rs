@@ -10,8 +10,8 @@ use crate::support::{
     eventually::eventually,
     http::try_request,
     postgres::PostgresServer,
-    redis_server::{RedisServer, free_port},
-    watched_program::{KEY, OfficeProgram, Watched},
+    redis_server::RedisServer,
+    watched_program::{KEY, OfficeProgram, Watched, lasting_port},
 };
 
 pub const SEATS: u32 = 800;
@@ -48,7 +48,7 @@ impl Cast {
         // As in earnest: what was committed is on the disk.
         let postgres = PostgresServer::start_with(&["fsync=on"]);
         let redis = RedisServer::start();
-        let pay = format!("127.0.0.1:{}", free_port());
+        let pay = format!("127.0.0.1:{}", lasting_port());
         let (pay_url, redis_url, database) = (format!("http://{pay}"), redis.url(), postgres.url());
         let (seats, general_admission) = (SEATS.to_string(), GENERAL_ADMISSION.to_string());
         #[rustfmt::skip]

@@ -2,7 +2,7 @@
 
 use std::{
     fs::OpenOptions,
-    net::SocketAddr,
+    net::{SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::{Child, Stdio},
     sync::{Arc, Mutex},
@@ -15,7 +15,6 @@ use stanchion::box_office::audit::Audit;
 use super::{
     http::{Answer, try_request},
     program::command,
-    redis_server::free_port,
 };
 
 /// Whoever waits for a program that was killed is not in a hurry.
@@ -110,7 +109,7 @@ pub struct OfficeProgram {
 impl OfficeProgram {
     /// Starts it. `dir` is for its log and its data.
     pub fn start(dir: &Path, name: &str, args: &[&str]) -> Self {
-        let [address, admin] = [free_port(), free_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        let [address, admin] = [lasting_port(), lasting_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
         let (log, data) = (dir.join(format!("{name}.log")), dir.join(format!("{name}-data")));
         let (listen, admin_listen) = (address.to_string(), admin.to_string());
         let own = ["box-office", "--listen", &listen, "--admin", &admin_listen, "--data", data.to_str().unwrap()];
@@ -151,5 +150,15 @@ impl OfficeProgram {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(40)..].join("\n")
+    }
+}
+
+/// A free port that stays free while its program is dead: none of those that the system gives to whoever asks for any.
+pub fn lasting_port() -> u16 {
+    loop {
+        let port = rand::random_range(10_000..32_000);
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
     }
 }
