@@ -61,7 +61,9 @@ async fn captures_are_confirmed_or_refunded_and_nothing_is_left_whoever_is_kille
         eprintln!("play this again with STANCHION_SEED={seed} STANCHION_HISTORIES=1");
         let mut random = StdRng::seed_from_u64(seed);
         let blows = blows(&mut random);
-        blows.iter().for_each(|blow| eprintln!("{blow:?}"));
+        for blow in &blows {
+            eprintln!("{blow:?}");
+        }
         let cast = Arc::new(Cast::start(seed).await);
         let purchases = play(&cast, seed, blows).await;
         books::balance(&cast, &purchases).await;

@@ -96,7 +96,11 @@ enum Tell {
 /// A buyer who tries again whatever happens, and finds one seat, one order, one charge.
 async fn buy(rig: &Rig, tell: Tell) {
     let hold = rig.held(&json!({"seats": ["A1"]})).await;
-    let (order, _) = rig.ordered("the-key", &hold).await;
+    follow(rig, &hold, tell).await;
+}
+
+async fn follow(rig: &Rig, hold: &str, tell: Tell) {
+    let (order, _) = rig.ordered("the-key", hold).await;
     let charge = rig.charge(&order).await;
     rig.provider.decide(&order, "captured");
     if tell == Tell::ByWebhook {
@@ -106,7 +110,7 @@ async fn buy(rig: &Rig, tell: Tell) {
     let audit = rig.settled().await;
     assert_eq!((audit.sold, audit.orders.confirmed, audit.captures, audit.refunds), (1, 1, 1, 0), "{audit:?}");
     assert_eq!(rig.provider.charges().len(), 1);
-    assert_eq!(rig.ordered("the-key", &hold).await, (order, true));
+    assert_eq!(rig.ordered("the-key", hold).await, (order, true));
     assert_eq!(rig.try_hold(&json!({"seats": ["A1"]})).await.status, 409);
 }
 
@@ -117,16 +121,13 @@ async fn a_call_that_failed_is_made_again_wherever_the_process_dies() {
         let rig = Rig::start(&servers, point, &["--hold-for", "10m", "--poll-after", "1m"]).await;
         rig.provider.behave(Behaviour::TakeAndFail);
         rig.trap.arm();
-        let provider = rig.provider.clone();
-        let trap = Arc::clone(&rig.trap);
-        let recovery = tokio::spawn(async move {
-            while !trap.has_sprung() {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-            provider.behave(Behaviour::Take);
-        });
-        buy(&rig, Tell::ByWebhook).await;
-        recovery.await.unwrap();
+        let hold = rig.held(&json!({"seats": ["A1"]})).await;
+        rig.ordered("the-key", &hold).await;
+        rig.killed().await;
+        rig.provider.behave(Behaviour::Take);
+        let before = rig.provider.requests();
+        rig.until("the call is made again", || rig.provider.requests() > before).await;
+        follow(&rig, &hold, Tell::ByWebhook).await;
     })
     .await;
 }

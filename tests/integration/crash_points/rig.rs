@@ -174,11 +174,19 @@ impl Rig {
         .await;
     }
 
+    pub async fn killed(&self) {
+        self.until("the process to be killed", || self.trap.has_sprung()).await;
+    }
+
+    pub async fn until(&self, what: &str, is_so: impl Fn() -> bool) {
+        let what = format!("{what}, {}", self.what);
+        eventually_within(PATIENCE, &what, || async { is_so().then_some(()) }).await;
+    }
+
     /// Waits until the process was killed and everything is settled after that: nothing pending, nothing held, and every
     /// guarantee kept.
     pub async fn settled(&self) -> Audit {
-        let what = format!("the process to be killed {}", self.what);
-        eventually_within(PATIENCE, &what, || async { self.trap.has_sprung().then_some(()) }).await;
+        self.killed().await;
         let settled = |audit: &Audit| {
             assert!(audit.g7_one_seat_one_buyer && audit.g9_money, "{}: {audit:?}", self.what);
             let at_rest = audit.orders.pending == 0 && audit.held == 0 && audit.refunds_owed == 0;
