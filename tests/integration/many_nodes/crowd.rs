@@ -22,6 +22,8 @@ const PEOPLE: usize = 60;
 async fn five_thousand_clients_without_cookies_never_exceed_capacity_or_rate() {
     let timing = "claim_window = \"3s\"\nabsent_after = \"2s\"\ngrace = \"20s\"\nsession_ttl = \"3s\"";
     let nodes = Arc::new(Nodes::start(3, timing).await);
+    // Until the room has settled nobody is called, and a crowd that is quicker than that would be gone by then.
+    enter_stay_and_leave(nodes.browser(0)).await;
     let watch = Watch::begin(&nodes.redis.url()).await;
 
     let mut crowd = JoinSet::new();
