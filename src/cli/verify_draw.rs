@@ -44,7 +44,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE", conflicts_with = "visitor")]
     receipt: Option<PathBuf>,
     /// Prints this visitor's place.
-    #[arg(long, value_name = "ID")]
+    // One id in 64 begins with a hyphen.
+    #[arg(long, allow_hyphen_values = true, value_name = "ID")]
     visitor: Option<VisitorId>,
     /// What the named beacon said, to compare.
     #[arg(long, value_name = "VALUE")]

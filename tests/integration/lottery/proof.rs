@@ -103,6 +103,7 @@ async fn anybody_can_check_the_draw_and_a_place_in_it() {
     let refused = |outcome: Outcome, why: &str| assert!(!outcome.ok && outcome.said.contains(why), "{}", outcome.said);
     let other = "AAAAAAAAAAAAAAAAAAAAAA";
     refused(verify(dir, &["--visitor", other]), "is not in the roster");
+    refused(verify(dir, &["--visitor", "-AAAAAAAAAAAAAAAAAAAAA"]), "is not in the roster");
     refused(verify(dir, &["--beacon-value", "x"]), "no beacon was named");
     let copy = change(dir, "roster.txt", |text| text.lines().skip(1).fold(String::new(), |all, l| all + l + "\n"));
     refused(verify(copy.path(), &[]), "the roster is not the one that was fixed");
