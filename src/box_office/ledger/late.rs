@@ -4,7 +4,7 @@
 //! later, and then no more.
 
 use super::{
-    Connection, End, Ledger, LedgerError, Mode, locking,
+    Connection, End, Ledger, LedgerError, locking,
     orders::{self, Order},
     rows::signed,
     sql,
@@ -18,16 +18,9 @@ impl Ledger {
     /// Takes ended orders that are to be asked about, and puts off the next look at each: by `wait_ms` the first time,
     /// then by four times as much each time it was answered.
     pub async fn take_ended(&self, now_ms: u64, wait_ms: u64, most: u32) -> Result<Vec<Order>, LedgerError> {
-        let due: bool = self
-            .run(Mode::Look, now_ms, |on, now_ms| {
-                Box::pin(async move {
-                    let ask = "SELECT EXISTS (SELECT 1 FROM orders WHERE asks_left > 0 AND poll_ms <= $1 \
-                               AND status IN ('refused', 'expired'))";
-                    Ok(End::Rollback(sql(ask).bind(signed(*now_ms)).value(on).await?))
-                })
-            })
-            .await?;
-        if !due {
+        let ask = "SELECT EXISTS (SELECT 1 FROM orders WHERE asks_left > 0 AND poll_ms <= $1 \
+                   AND status IN ('refused', 'expired'))";
+        if !self.is_due(ask, now_ms).await? {
             return Ok(Vec::new());
         }
         self.write((now_ms, wait_ms, most), |tx, (now_ms, wait_ms, most)| {

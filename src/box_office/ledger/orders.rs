@@ -213,15 +213,8 @@ impl Ledger {
 
     /// Takes pending orders whose outcome is overdue, and puts off the next look at them until `next_ms`.
     pub async fn take_overdue(&self, now_ms: u64, next_ms: u64, most: u32) -> Result<Vec<Order>, LedgerError> {
-        let due: bool = self
-            .run(Mode::Look, now_ms, |on, now_ms| {
-                Box::pin(async move {
-                    let ask = "SELECT EXISTS (SELECT 1 FROM orders WHERE status = 'pending' AND poll_ms <= $1)";
-                    Ok(End::Rollback(sql(ask).bind(signed(*now_ms)).value(on).await?))
-                })
-            })
-            .await?;
-        if !due {
+        let ask = "SELECT EXISTS (SELECT 1 FROM orders WHERE status = 'pending' AND poll_ms <= $1)";
+        if !self.is_due(ask, now_ms).await? {
             return Ok(Vec::new());
         }
         self.write((now_ms, next_ms, most), |tx, (now_ms, next_ms, most)| {

@@ -1,7 +1,7 @@
 //! The outbox: calls to the provider that are still to be made, claimed under a lease.
 
 use super::{
-    Connection, End, Ledger, LedgerError, Mode, locking, orders,
+    Connection, End, Ledger, LedgerError, locking, orders,
     rows::{signed, unsigned},
     settle, sql,
 };
@@ -45,18 +45,10 @@ pub struct Task {
 impl Ledger {
     /// Claims at most `most` due tasks until `lease_until_ms`; those of a worker that died come back after its lease.
     pub async fn claim_tasks(&self, now_ms: u64, lease_until_ms: u64, most: u32) -> Result<Vec<Task>, LedgerError> {
-        // An idle worker reads only: it must not take the writer's turn every second. It looks at what is due, not at
-        // what is new: a task whose transaction took long is found as soon as it is there.
-        let due: bool = self
-            .run(Mode::Look, now_ms, |on, now_ms| {
-                Box::pin(async move {
-                    let ask = "SELECT EXISTS (SELECT 1 FROM outbox \
-                               WHERE state = 'due' AND not_before_ms <= $1 AND lease_until_ms <= $1)";
-                    Ok(End::Rollback(sql(ask).bind(signed(*now_ms)).value(on).await?))
-                })
-            })
-            .await?;
-        if !due {
+        // What is due, not what is new: a task whose transaction took long is found as soon as it is there.
+        let ask = "SELECT EXISTS (SELECT 1 FROM outbox \
+                   WHERE state = 'due' AND not_before_ms <= $1 AND lease_until_ms <= $1)";
+        if !self.is_due(ask, now_ms).await? {
             return Ok(Vec::new());
         }
         self.write((now_ms, lease_until_ms, most), |tx, (now_ms, lease_until_ms, most)| {

@@ -10,7 +10,8 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{
     Ledger, LedgerError,
     pools::Pools,
-    sql::{Connection, Text},
+    rows::signed,
+    sql::{Connection, Text, sql},
 };
 
 /// How a transaction ends.
@@ -61,6 +62,15 @@ impl Ledger {
         T: Send + 'static,
     {
         self.run(Mode::Write, args, work).await
+    }
+
+    /// Whether `ask`, a question about $1 as now, is answered with yes. Who only might have something to write asks before:
+    /// an idle worker must not take the writer's turn every second.
+    pub(super) async fn is_due(&self, ask: &'static str, now_ms: u64) -> Result<bool, LedgerError> {
+        self.run(Mode::Look, (ask, now_ms), |on, (ask, now_ms)| {
+            Box::pin(async move { Ok(End::Rollback(sql(*ask).bind(signed(*now_ms)).value(on).await?)) })
+        })
+        .await
     }
 
     /// Runs `work` on a task of its own: a caller that goes away (a client that hung up) cannot cut it in the middle.
