@@ -1,8 +1,8 @@
-//! What a node writes down of a draw, so that a restart in the middle of it publishes nothing else than before: with the
-//! embedded engine nobody else remembers it, and Redis may be lost at the same time.
+//! What a node writes down of a room, so that a restart forgets no reset, and publishes nothing else of a draw than before:
+//! with the embedded engine nobody else remembers it, and Redis may be lost at the same time.
 //!
-//! In the data directory, for each room with a lottery: `draw-ROOM.json`, what is published so far, written before it is; and
-//! `roster-ROOM-EPOCH.txt`, the roster, written before its digest is published.
+//! In the data directory, for each room: `room-ROOM.json`, the epoch since the first reset and what is published of a draw so
+//! far, written before anybody sees it; and `roster-ROOM-EPOCH.txt`, the roster, written before its digest is published.
 
 use std::{
     io,
@@ -14,19 +14,22 @@ use ring::digest;
 use serde::{Deserialize, Serialize};
 use tokio::{
     fs::{self, File},
-    io::{AsyncReadExt as _, AsyncWriteExt as _, BufWriter},
+    io::AsyncReadExt as _,
 };
 
-use super::LiveRoom;
+use super::{LiveRoom, page::Page};
 use crate::{
     config::RoomConfig,
     queue::{Draw, Method, RoomName, Schedule, Score, Snapshot, VisitorId, lottery::roster_line},
+    tokens::Keyring,
 };
 
-/// What is published of a draw.
+/// The epoch, and what is published of its draw.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Kept {
     pub(super) epoch: u64,
+    /// The id of the key that tokens were signed with: to a gateway with others, none of them counts.
+    key: String,
     opens_at_ms: Option<u64>,
     commitment: Option<String>,
     digest: Option<String>,
@@ -36,18 +39,35 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// What there is to write down of a room; `None` while nothing is published.
-    fn of(snapshot: &Snapshot) -> Option<Self> {
-        let draw = snapshot.draw.as_ref().filter(|draw| draw.commitment.is_some())?;
+    /// What there is to write down of a room; `None` while it was never reset and nothing is published.
+    fn of(snapshot: &Snapshot, keyring: &Keyring) -> Option<Self> {
+        let draw = snapshot.draw.clone().filter(|draw| draw.commitment.is_some());
+        if draw.is_none() && snapshot.epoch <= 1 {
+            return None;
+        }
+        let draw = draw.unwrap_or_default();
         Some(Self {
             epoch: snapshot.epoch,
+            key: keyring.ids().swap_remove(0),
             opens_at_ms: snapshot.opens_at_ms,
-            commitment: draw.commitment.clone(),
-            digest: draw.digest.clone(),
-            public: draw.public.clone(),
+            commitment: draw.commitment,
+            digest: draw.digest,
+            public: draw.public,
             is_done: draw.is_done,
             sealed_since_ms: draw.sealed_since_ms,
         })
+    }
+
+    /// What of it still holds under this schedule: the epoch, and the draw unless that sale was over before this one's
+    /// pre-queue began.
+    fn under(self, schedule: &Schedule) -> Self {
+        let is_over = self.digest.is_some() && self.opens_at_ms <= schedule.prequeue_at_ms;
+        if schedule.method == Method::Lottery && !is_over {
+            return self;
+        }
+        let (epoch, key) = (self.epoch, self.key);
+        let Draw { commitment, digest, public, is_done, sealed_since_ms, .. } = Draw::default();
+        Self { epoch, key, opens_at_ms: None, commitment, digest, public, is_done, sealed_since_ms }
     }
 
     /// The draw as far as it was published.
@@ -61,15 +81,9 @@ impl Kept {
             ..Draw::default()
         }
     }
-
-    /// Whether it is of the sale with this schedule, and not of one that was over before its pre-queue began.
-    fn is_of(&self, schedule: &Schedule) -> bool {
-        let is_over = self.digest.is_some() && self.opens_at_ms <= schedule.prequeue_at_ms;
-        !is_over
-    }
 }
 
-/// Where one room's draw is written down.
+/// Where it is written down of one room.
 #[derive(Debug, Clone)]
 pub(super) struct Notes {
     dir: PathBuf,
@@ -77,14 +91,17 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// Those of a room in `data`, with what they say of its sale. A lottery of which nothing can be kept is said loudly.
-    pub(super) async fn find(config: &RoomConfig, data: Option<&Path>) -> (Option<Self>, Option<Kept>) {
-        if config.policy.schedule.method != Method::Lottery {
-            return (None, None);
-        }
-        let room = &config.name;
+    /// Those of a room in `data`, with what they say that still holds. A lottery of which nothing can be kept is said loudly.
+    pub(super) async fn find(
+        config: &RoomConfig,
+        data: Option<&Path>,
+        keyring: &Keyring,
+    ) -> (Option<Self>, Option<Kept>) {
+        let (room, schedule) = (&config.name, &config.policy.schedule);
         let Some(dir) = data else {
-            tracing::warn!(%room, "this lottery's draw is written down nowhere: should the store be lost, restart nothing before it is done");
+            if schedule.method == Method::Lottery {
+                tracing::warn!(%room, "this lottery's draw is written down nowhere: should the store be lost, restart nothing before it is done");
+            }
             return (None, None);
         };
         let notes = Self { dir: dir.to_owned(), room: room.clone() };
@@ -92,21 +109,19 @@ impl Notes {
             Ok(()) => notes.read().await,
             Err(error) => Err(error),
         };
-        match kept {
-            Ok(Some(kept)) if kept.is_of(&config.policy.schedule) => {
-                tracing::info!(%room, epoch = kept.epoch, "the draw goes on as it was written down");
-                (Some(notes), Some(kept))
-            }
-            Ok(_) => (Some(notes), None),
-            Err(error) => {
-                tell_of_failure(room, &error);
-                (Some(notes), None)
-            }
+        let kept = kept.unwrap_or_else(|error| {
+            tell_of_failure(room, &error);
+            None
+        });
+        let kept = kept.filter(|kept| keyring.ids().contains(&kept.key)).map(|kept| kept.under(schedule));
+        if let Some(kept) = &kept {
+            tracing::info!(%room, epoch = kept.epoch, "goes on from what was written down");
         }
+        (Some(notes), kept)
     }
 
-    fn draw(&self) -> PathBuf {
-        self.dir.join(format!("draw-{}.json", self.room))
+    fn room(&self) -> PathBuf {
+        self.dir.join(format!("room-{}.json", self.room))
     }
 
     fn roster(&self, epoch: u64) -> PathBuf {
@@ -115,7 +130,7 @@ impl Notes {
 
     /// What was written last; `None` when nothing was.
     async fn read(&self) -> io::Result<Option<Kept>> {
-        match fs::read(self.draw()).await {
+        match fs::read(self.room()).await {
             Ok(text) => Ok(Some(serde_json::from_slice(&text)?)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -124,7 +139,7 @@ impl Notes {
 
     /// Writes it, whole or not at all, so that it is there after a loss of power too.
     async fn write(&self, kept: &Kept) -> io::Result<()> {
-        let mut page = Page::begin(self.draw()).await?;
+        let mut page = Page::begin(self.room()).await?;
         page.add(serde_json::to_string_pretty(kept)?.as_bytes()).await?;
         page.add(b"\n").await?;
         page.keep().await
@@ -149,15 +164,15 @@ impl Notes {
 fn tell_of_failure(room: &RoomName, error: &io::Error) {
     tracing::error!(
         %room, %error,
-        "the draw cannot be written down: should the store be lost too, a restart would publish another. Give a data directory \
-         that can be written (--data)"
+        "the room cannot be written down: should the store be lost too, a restart would forget a reset, and publish another draw. \
+         Give a data directory that can be written (--data)"
     );
 }
 
 impl LiveRoom {
     /// Writes down what is about to be published, if it is news.
     pub(super) async fn write_down(&self, snapshot: &Snapshot) {
-        let (Some(notes), Some(kept)) = (&self.notes, Kept::of(snapshot)) else { return };
+        let (Some(notes), Some(kept)) = (&self.notes, Kept::of(snapshot, &self.keyring)) else { return };
         // No lock is held while it is written: two tasks that write the same do no harm.
         if self.noted.lock().unwrap_or_else(PoisonError::into_inner).as_ref() == Some(&kept) {
             return;
@@ -220,59 +235,40 @@ impl RosterPage<'_> {
     }
 }
 
-/// A file that takes its name's place when it is whole.
-#[derive(Debug)]
-struct Page {
-    path: PathBuf,
-    draft: PathBuf,
-    file: BufWriter<File>,
-}
-
-impl Page {
-    async fn begin(path: PathBuf) -> io::Result<Self> {
-        let draft = path.with_extension(format!("{:016x}.draft", rand::random::<u64>()));
-        let file = BufWriter::with_capacity(1 << 16, File::create_new(&draft).await?);
-        Ok(Self { path, draft, file })
-    }
-
-    async fn add(&mut self, text: &[u8]) -> io::Result<()> {
-        self.file.write_all(text).await
-    }
-
-    /// The file is whole.
-    async fn keep(mut self) -> io::Result<()> {
-        self.file.flush().await?;
-        self.file.get_ref().sync_all().await?;
-        fs::rename(&self.draft, &self.path).await?;
-        let dir = self.path.parent().unwrap_or(Path::new("."));
-        File::open(dir).await?.sync_all().await
-    }
-}
-
-/// A draft that was not kept is of no use to anybody.
-impl Drop for Page {
-    fn drop(&mut self) {
-        // Gone already where it was kept; a removal is quick, and there is no waiting here.
-        let _ = std::fs::remove_file(&self.draft);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admission::view::tests::snapshot;
+    use crate::{admission::view::tests::snapshot, tokens::SigningKey};
+
+    fn keyring() -> Keyring {
+        Keyring::new(SigningKey::from_secret(&[7; 32]).unwrap(), Vec::new())
+    }
 
     fn kept() -> Kept {
         let draw = Draw { commitment: Some("n:c0ffee".to_owned()), digest: Some("d".to_owned()), ..Draw::default() };
-        Kept::of(&Snapshot { draw: Some(draw), opens_at_ms: Some(2_000), ..snapshot() }).unwrap()
+        let snapshot = Snapshot { epoch: 3, draw: Some(draw), opens_at_ms: Some(2_000), ..snapshot() };
+        Kept::of(&snapshot, &keyring()).unwrap()
     }
 
     #[test]
-    fn only_a_sale_that_was_over_before_the_next_began_is_another() {
-        let schedule = |prequeue_at_ms| Schedule { prequeue_at_ms: Some(prequeue_at_ms), ..Schedule::default() };
-        assert!(kept().is_of(&schedule(1_999)), "also with an opening that was put off");
-        assert!(!kept().is_of(&schedule(2_000)));
-        assert!(Kept { digest: None, ..kept() }.is_of(&schedule(2_000)), "who came in the pre-queue is to draw");
+    fn of_a_sale_that_was_over_before_the_next_began_only_the_epoch_holds() {
+        let lottery = |prequeue_at_ms| Schedule {
+            prequeue_at_ms: Some(prequeue_at_ms),
+            method: Method::Lottery,
+            ..Schedule::default()
+        };
+        assert_eq!(kept().under(&lottery(1_999)), kept(), "also with an opening that was put off");
+        let of_the_next = kept().under(&lottery(2_000));
+        assert_eq!((of_the_next.epoch, of_the_next.draw().digest), (3, None));
+        let to_draw = Kept { digest: None, ..kept() };
+        assert_eq!(to_draw.clone().under(&lottery(2_000)), to_draw, "who came in the pre-queue is to draw");
+    }
+
+    #[test]
+    fn a_room_that_was_never_reset_and_draws_nothing_needs_no_file() {
+        let plain = Snapshot { draw: None, epoch: 1, ..snapshot() };
+        assert_eq!(Kept::of(&plain, &keyring()), None);
+        assert_eq!(Kept::of(&Snapshot { epoch: 2, ..plain }, &keyring()).unwrap().epoch, 2);
     }
 
     #[tokio::test]
@@ -293,7 +289,7 @@ mod tests {
         drop(Page::begin(notes.roster(2)).await.unwrap());
         let files = std::fs::read_dir(dir.path()).unwrap().count();
         assert_eq!(files, 2, "no drafts are left");
-        std::fs::write(notes.draw(), "half").unwrap();
+        std::fs::write(notes.room(), "half").unwrap();
         assert!(notes.read().await.is_err());
     }
 }

@@ -15,6 +15,7 @@ use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 
 use super::{
     draw,
+    ended::Ends,
     flow::FlowMeter,
     joins::Joins,
     kept::{Kept, Notes},
@@ -42,8 +43,8 @@ const TELL_AGAIN_MS: u64 = 1_000;
 const MOST_SEEN: usize = 200_000;
 /// Most visitors remembered as having lost their place.
 const MOST_EXPIRED: usize = 20_000;
-/// Most sessions remembered as ended before their token does.
-const MOST_RELEASED: usize = 200_000;
+/// Most visitors remembered as ended before their token does.
+pub(super) const MOST_RELEASED: usize = 200_000;
 /// Most sessions remembered as registered again, or as being renewed.
 const MOST_SESSIONS: usize = 100_000;
 
@@ -57,8 +58,12 @@ pub struct LiveRoom {
     pub(super) presence: Presence,
     /// Visitors whom the store said it has no place for: it is asked again when they come.
     pub(super) expired: Recent,
-    /// Sessions that ended before their token does.
+    /// Places and sessions that ended before their token does.
     pub(super) released: Recent,
+    /// Those of which the store has still to be told.
+    pub(super) untold: Recent,
+    /// Where they are written down; `None` where nobody said.
+    pub(super) ends: Option<Ends>,
     /// Sessions that began before this node or the store's present history did, and that the store was asked about.
     pub(super) registered: Recent,
     /// Sessions whose renewal is under way or just happened, so that parallel requests make one trip.
@@ -91,7 +96,7 @@ impl LiveRoom {
     /// With `keys_are_fresh` no token of an earlier run can exist, so there is nothing to wait for when the store
     /// is empty too, and calling begins at once.
     ///
-    /// A lottery's draw is written down in `data`, and goes on from there.
+    /// Its epoch, its draw and who was ended are written down in `data`, and it goes on from there.
     pub async fn open(
         config: RoomConfig,
         engine: SharedEngine,
@@ -100,8 +105,9 @@ impl LiveRoom {
         keys_are_fresh: bool,
         data: Option<&Path>,
     ) -> Result<Arc<Self>, QueueError> {
+        let room_name = config.name.clone();
         let queue = Queue::new(engine, &config.name);
-        let (notes, kept) = Notes::find(&config, data).await;
+        let (notes, kept) = Notes::find(&config, data, &keyring).await;
         let draw = kept.as_ref().map(Kept::draw).unwrap_or_default();
         let past = match &kept {
             // A draw that hangs on keys which are gone can never be done, and no token of it is good.
@@ -129,6 +135,8 @@ impl LiveRoom {
             presence: Presence::new(MOST_SEEN),
             expired: Recent::new(MOST_EXPIRED),
             released: Recent::new(MOST_RELEASED),
+            untold: Recent::new(MOST_RELEASED),
+            ends: data.map(|dir| Ends::new(dir, &room_name)),
             registered: Recent::new(MOST_SESSIONS),
             renewing: Recent::new(MOST_SESSIONS),
             sold_out_told_ms: AtomicU64::new(0),
@@ -145,6 +153,9 @@ impl LiveRoom {
             shutdown: OnceLock::new(),
         };
         room.sessions_ended(&ended);
+        if !keys_are_fresh {
+            room.remember_who_was_ended().await;
+        }
         if uncommitted {
             room.commit(epoch).await?;
             // Whoever comes from now on may have a receipt, which names it.

@@ -81,6 +81,19 @@ impl Recent {
         self.lock().visitors.get(&visitor).filter(|known| known.until_ms > now_ms).map(|known| known.at_ms)
     }
 
+    /// Everybody remembered at `now_ms`, each with since when.
+    pub fn all(&self, now_ms: u64) -> Vec<(VisitorId, u64)> {
+        let inner = self.lock();
+        let known = inner.visitors.iter().filter(|(_, known)| known.until_ms > now_ms);
+        known.map(|(&visitor, known)| (visitor, known.at_ms)).collect()
+    }
+
+    /// As [`Recent::all`], and forgets everybody.
+    pub fn take(&self, now_ms: u64) -> Vec<(VisitorId, u64)> {
+        let known = std::mem::take(&mut self.lock().visitors);
+        known.into_iter().filter(|(_, known)| known.until_ms > now_ms).map(|(who, known)| (who, known.at_ms)).collect()
+    }
+
     /// Forgets `visitor`.
     pub fn remove(&self, visitor: VisitorId) {
         self.lock().visitors.remove(&visitor);
@@ -118,6 +131,10 @@ mod tests {
         assert!(recent.insert(ANN, 200, 100), "news again once the moment has passed");
         recent.remove(ANN);
         assert!(!recent.contains(ANN, 150));
+        recent.insert(BEN, 200, 160);
+        recent.insert(CAT, 170, 160);
+        assert_eq!(recent.all(170), [(BEN, 160)]);
+        assert_eq!((recent.take(170), recent.take(170)), (vec![(BEN, 160)], vec![]));
     }
 
     #[test]

@@ -31,7 +31,7 @@ enum Duty {
     Look(FlowMeter, SketchKeeper),
     /// Removes what ran out.
     Sweep,
-    /// Tells the store who is present.
+    /// Tells the store who ended while it was away, and who is present.
     Report,
     /// Draws the order of those who came before the opening.
     Draw,
@@ -85,7 +85,11 @@ impl Duty {
             Self::Call => cadence::call_the_next(&room.queue).await.map(drop),
             Self::Look(meter, keeper) => room.look(meter, keeper).await,
             Self::Sweep => room.queue.sweep().await.map(drop),
-            Self::Report => room.report_present().await,
+            Self::Report => {
+                // First: who is gone is not to be brought back by an old poll of theirs.
+                room.tell_who_ended().await?;
+                room.report_present().await
+            }
             Self::Draw => room.go_on_with_the_draw().await,
             Self::Steer(steering) => room.steer(steering).await,
         }
@@ -120,6 +124,7 @@ impl LiveRoom {
         // Before anybody sees it.
         self.write_down(&snapshot).await;
         self.sessions_ended(&snapshot.ended);
+        self.write_down_ended(&snapshot.ended).await;
         self.notice_history(&snapshot, &before.snapshot);
         let draws = self.draws(&snapshot, &before);
         Ok(View { snapshot, sketch: Arc::default(), asked_at_micros, flow: before.flow, draws })
@@ -132,6 +137,7 @@ impl LiveRoom {
         }
         if snapshot.epoch == before.epoch {
             tracing::warn!(room = %self.name(), "the store has another history: places and sessions register again");
+            self.tell_again_who_ended();
         } else {
             tracing::info!(room = %self.name(), epoch = snapshot.epoch, "another epoch: everybody joins anew");
         }

@@ -1,4 +1,4 @@
-//! Sessions: checked without the store, renewed with it, ended in it.
+//! Sessions: checked without the store, renewed with it.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -24,9 +24,6 @@ pub enum Renewal {
 
 /// A renewal asked for by parallel requests is made once in this time.
 const RENEW_AGAIN_MS: u64 = 2_000;
-/// How often ending a session is tried while the store is away; after that it ends by itself.
-const RELEASE_TRIES: u32 = 5;
-const RELEASE_PAUSE: Duration = Duration::from_secs(1);
 /// Every answer of a sold-out shop says so; the store is told no more often than this.
 const TELL_AGAIN_MS: u64 = 2_000;
 
@@ -55,27 +52,6 @@ impl LiveRoom {
             called_ms: Some(called_ms),
             admitted_ms: Some(admitted_ms),
         })
-    }
-
-    /// Whether a session whose token is genuine still counts on this node.
-    pub fn is_live(&self, session: &Claims) -> bool {
-        !self.has_ended(session.sub, admitted_ms(session))
-    }
-
-    /// Takes in whose place or session somebody ended, on whatever node: their tokens are refused here too. What they were
-    /// granted after that is another session. The same news may come again.
-    pub fn sessions_ended(&self, ended: &[(VisitorId, u64)]) {
-        // A token may be good for as long as a session can last.
-        let ends_ms = self.now_ms().saturating_add(millis(self.config.session_cap));
-        for &(visitor, at_micros) in ended {
-            let ended_ms = at_micros / 1_000;
-            self.released.insert_since(visitor, ends_ms, ended_ms, ended_ms);
-        }
-    }
-
-    /// Whether the session that `visitor` was granted at `admitted_ms` ended before its token does.
-    pub(super) fn has_ended(&self, visitor: VisitorId, admitted_ms: u64) -> bool {
-        self.released.since(visitor, self.now_ms()).is_some_and(|ended_ms| admitted_ms <= ended_ms)
     }
 
     /// What a request with a valid session brings about: a check of one that is older than this node or the store's
@@ -114,10 +90,11 @@ impl LiveRoom {
             Ok(Place::Inside { expires_ms, .. }) => {
                 Renewal::Kept(Claims { exp: session.exp.max(expires_ms / 1_000), ..session.clone() })
             }
-            Ok(_) | Err(QueueError::OtherEpoch(_)) => {
+            Ok(_) => {
                 self.forget(session);
                 Renewal::Ended
             }
+            Err(QueueError::OtherEpoch(_)) => self.renew_in_another_epoch(session).await,
             Err(error) => {
                 self.store_failed(&error);
                 Renewal::Unknown
@@ -125,42 +102,17 @@ impl LiveRoom {
         }
     }
 
-    /// Ends the session: at once on this node, with the store in the background.
-    pub fn release(self: &Arc<Self>, session: &Claims) {
-        // Whatever does not fit into memory is still told to the store.
-        if !self.forget(session) && !self.is_live(session) {
-            return;
+    /// What this node knew of the epoch was wrong: the session is of one that ended, or of the present one.
+    async fn renew_in_another_epoch(&self, session: &Claims) -> Renewal {
+        if let Err(error) = self.look_again().await {
+            self.store_failed(&error);
+            return Renewal::Unknown;
         }
-        let (room, visitor) = (Arc::clone(self), session.sub);
-        self.beside(async move {
-            for _ in 0..RELEASE_TRIES {
-                match room.queue.release(visitor).await {
-                    Ok(_) => return,
-                    Err(error) => room.store_failed(&error),
-                }
-                tokio::time::sleep(RELEASE_PAUSE).await;
-            }
-        });
-    }
-
-    /// Gives up place and session. With the store away the session ends on this node, and the place lapses.
-    pub async fn leave(&self, visitor: VisitorId, session: Option<&Claims>) {
-        if let Some(session) = session {
-            self.forget(session);
+        if session.epoch >= self.view().snapshot.epoch {
+            return Renewal::Unknown;
         }
-        match self.queue.leave(visitor).await {
-            Ok(_) => self.has_no_place(visitor, self.now_ms()),
-            Err(error) => self.store_failed(&error),
-        }
-    }
-
-    /// Takes away place and session: at once on this node, on every other with its next look at the store.
-    pub async fn revoke(&self, visitor: VisitorId) -> Result<bool, QueueError> {
-        let was_known = self.queue.revoke(visitor).await?;
-        let now_ms = self.now_ms();
-        self.released.insert_since(visitor, now_ms, now_ms.saturating_add(millis(self.config.session_cap)), now_ms);
-        self.has_no_place(visitor, now_ms);
-        Ok(was_known)
+        self.forget(session);
+        Renewal::Ended
     }
 
     /// Nothing is left to sell: tells the store once per change, in the background.
@@ -179,13 +131,6 @@ impl LiveRoom {
                 room.store_failed(&error);
             }
         });
-    }
-
-    /// Refuses the session's token on this node from now on. Returns whether that is news.
-    fn forget(&self, session: &Claims) -> bool {
-        let ends_ms = session.exp.saturating_mul(1_000);
-        let admitted_ms = admitted_ms(session);
-        self.released.insert_since(session.sub, ends_ms, self.now_ms().max(admitted_ms), admitted_ms)
     }
 
     /// A session older than the store's present history is unknown to it, and its slot must count (G1, G5). One older
@@ -218,10 +163,10 @@ impl LiveRoom {
     }
 }
 
-fn admitted_ms(session: &Claims) -> u64 {
+pub(super) fn admitted_ms(session: &Claims) -> u64 {
     session.admitted_ms.unwrap_or_else(|| session.iat.saturating_mul(1_000))
 }
 
-fn millis(duration: Duration) -> u64 {
+pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -39,6 +39,7 @@ pub(super) static CLAIM: Script = script!(places, "claim-8.lua");
 pub(super) static RENEW: Script = script!(places, "renew-7.lua");
 pub(super) static RELEASE: Script = script!(slots, "release-7.lua");
 pub(super) static LEAVE: Script = script!(places, "leave-8.lua");
+pub(super) static END: Script = script!(places, "end-8.lua");
 pub(super) static SEEN: Script = script!(places, "seen-8.lua");
 pub(super) static SWEEP: Script = script!(slots, "sweep-7.lua");
 pub(super) static SNAPSHOT: Script = script!(room, "snapshot-8.lua");

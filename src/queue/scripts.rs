@@ -168,6 +168,17 @@ impl Queue {
         Ok(self.run(&lua::LEAVE, vec![visitor.to_string().into(), 1_u32.into()]).await?.number()? == 1)
     }
 
+    /// Ends what each visitor held up to a moment, in microseconds by the store's clock: it was away then, or forgot it since.
+    /// What they came back for later stays. Returns how many held something that ended.
+    pub async fn end(&self, ended: &[(VisitorId, u64)]) -> Result<u64, QueueError> {
+        let mut sum = 0;
+        for batch in ended.chunks(BATCH) {
+            let pairs = batch.iter().flat_map(|&(visitor, at_us)| [visitor.to_string().into(), at_us.into()]);
+            sum += self.run(&lua::END, pairs.chain([self.epoch()]).collect()).await?.number()?;
+        }
+        Ok(sum)
+    }
+
     /// Marks waiting visitors as present; restores proven places that a lost store forgot. One place per entry.
     pub async fn seen(&self, visitors: &[(VisitorId, Proof)]) -> Result<Vec<Place>, QueueError> {
         let mut places = Vec::with_capacity(visitors.len());

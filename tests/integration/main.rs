@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::missing_panics_doc, missing_docs)]
 
 mod adaptive_room;
+mod admission_ends;
 mod admission_joins;
 mod admission_presence;
 mod admission_sessions;

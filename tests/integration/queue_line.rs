@@ -5,6 +5,7 @@ mod calling;
 mod clocks;
 mod differential;
 mod draws;
+mod ends;
 mod epochs;
 mod histories;
 mod losses;

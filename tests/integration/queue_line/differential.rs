@@ -53,6 +53,10 @@ async fn replies(world: &World, steps: &[Step], policy: &Policy) -> Story {
             Step::Release(who) => counts.push(u32::from(queue.release(visitor(who)).await.unwrap())),
             Step::Leave(who) => counts.push(u32::from(queue.leave(visitor(who)).await.unwrap())),
             Step::Revoke(who) => counts.push(u32::from(queue.revoke(visitor(who)).await.unwrap())),
+            Step::End(who, ago_ms) => {
+                let at_us = world.clock.unix_micros() - u64::from(ago_ms) * 1_000;
+                counts.push(u32::try_from(queue.end(&[(visitor(who), at_us)]).await.unwrap()).unwrap());
+            }
             Step::Draw(most) => draws.push(next_step_of_a_node(world, most).await),
             Step::Reset => draws.push(queue.reset(world.snapshot().await.epoch).await.unwrap().to_string()),
             Step::Call(most) => {

@@ -35,6 +35,8 @@ pub enum Step {
     Draw(u32),
     Reset,
     Revoke(u32),
+    /// They were ended so many milliseconds ago, says a node.
+    End(u32, u32),
 }
 
 pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
@@ -46,7 +48,8 @@ pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
         1 => who.clone().prop_map(Step::Renew),
         2 => who.clone().prop_map(Step::Release),
         1 => who.clone().prop_map(Step::Leave),
-        1 => who.prop_map(Step::Revoke),
+        1 => who.clone().prop_map(Step::Revoke),
+        1 => (who, 0_u32..9_000).prop_map(|(who, ago)| Step::End(who, ago)),
         3 => (1_u32..6).prop_map(Step::Draw),
         1 => (0_u32..8).prop_map(|rare| if rare == 0 { Step::Reset } else { Step::Draw(20) }),
         6 => (1_u8..5).prop_map(Step::Call),
@@ -140,6 +143,10 @@ impl Witness {
             Step::Release(who) => drop(queue.release(visitor(who)).await.unwrap()),
             Step::Leave(who) => drop(queue.leave(visitor(who)).await.unwrap()),
             Step::Revoke(who) => drop(queue.revoke(visitor(who)).await.unwrap()),
+            Step::End(who, ago_ms) => {
+                let at_us = self.world.clock.unix_micros() - u64::from(ago_ms) * 1_000;
+                queue.end(&[(visitor(who), at_us)]).await.unwrap();
+            }
             Step::Draw(most) => drop(next_step_of_a_node(&self.world, most).await),
             Step::Reset => {
                 queue.reset(self.world.snapshot().await.epoch).await.unwrap();
