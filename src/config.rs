@@ -4,12 +4,14 @@
 pub mod adaptive;
 pub mod file;
 pub mod keys;
+pub mod origins;
 pub mod problems;
 pub mod room;
 pub mod secret;
 pub mod serve;
 
 pub use adaptive::Adaptive;
+pub use origins::Origins;
 pub use problems::ConfigError;
 pub use room::{BypassRule, RoomConfig};
 pub use secret::Secret;

@@ -138,7 +138,7 @@ pub async fn open_rooms(
 pub fn build(rooms: &Rooms) -> anyhow::Result<Gateway<Gate>> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let limits = Limits { cores, ..Limits::default() };
-    let proxy = Proxy::new(rooms.iter().map(|room| room.config().origin.clone()), &limits)?;
+    let proxy = Proxy::new(rooms.iter().map(|room| (room.name().clone(), room.config().origins.clone())), &limits)?;
     let gate = Gate::new(Arc::clone(rooms), DEFAULT_PREFIX);
     let at_once = room::at_once(Arc::clone(rooms), DEFAULT_PREFIX);
     Ok(Gateway::new(gate, proxy, room::router(Arc::clone(rooms), DEFAULT_PREFIX), limits).with_at_once(at_once))

@@ -36,8 +36,20 @@ pub struct RoomTable {
     /// Default: `/`, everything.
     #[serde(default)]
     pub paths: Vec<String>,
-    /// The shop. Required.
+    /// The shop. Required, or `origins`.
     pub origin: Option<String>,
+    /// The shop, where it has more than one address.
+    #[serde(default)]
+    pub origins: Vec<String>,
+    /// Most requests under way at once that only read. Default 256.
+    pub reads_in_flight: Option<usize>,
+    /// Most other requests under way at once. Default 128.
+    pub writes_in_flight: Option<usize>,
+    /// Path prefixes refused first when the shop has much to do. Default: none.
+    #[serde(default)]
+    pub optional: Vec<String>,
+    /// What an origin is asked to see whether it is well. Default: nothing.
+    pub health_path: Option<String>,
     /// Default 200.
     pub capacity: Option<u32>,
     /// Per second. Default 20.

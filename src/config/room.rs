@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use http::{HeaderName, Uri};
+use http::HeaderName;
 use ipnet::IpNet;
 
 use super::{
     adaptive::Adaptive,
     file::{BypassTable, RoomTable},
+    origins::Origins,
     problems::Problems,
 };
 use crate::queue::{Method, Policy, RoomName, Schedule};
@@ -21,8 +22,8 @@ pub struct RoomConfig {
     pub hosts: Vec<String>,
     /// Path prefixes it guards; `/` guards everything.
     pub paths: Vec<String>,
-    /// The shop: scheme `http`, host and port; no path.
-    pub origin: Uri,
+    /// The shop.
+    pub origins: Origins,
     /// How it admits.
     pub policy: Policy,
     /// How the rate follows the shop; it stays as configured when `None`.
@@ -69,12 +70,7 @@ impl RoomConfig {
         let room_name = problems.take("rooms", name.parse::<RoomName>());
         problems
             .check(name != "assets", || "room assets: pages keep their files under this name; rename it".to_owned());
-        let origin = if let Some(origin) = table.origin.as_deref() {
-            problems.take(&field("origin"), parse_origin(origin))
-        } else {
-            problems.add(field("origin is missing: where is the shop? Such as origin = \"http://127.0.0.1:3000\", or --origin http://127.0.0.1:3000"));
-            None
-        };
+        let origins = Origins::check(&table, &field, problems);
         let queued_status = table.queued_status.unwrap_or(503);
         problems.check(matches!(queued_status, 503 | 429 | 202 | 200), || {
             field(&format!("queued_status {queued_status}: use 503, 429, 202 or 200"))
@@ -139,7 +135,7 @@ impl RoomConfig {
             name: room_name?,
             hosts: table.hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
             paths,
-            origin: origin?,
+            origins: origins?,
             policy,
             adaptive,
             session_cap,
@@ -268,7 +264,7 @@ const BACKGROUND_TAB: Duration = Duration::from_secs(75);
 const LONGEST: Duration = Duration::from_hours(366 * 24);
 
 /// A prefix that no path can have would guard, or exempt, nothing.
-fn check_prefix(prefix: &str, field: &str, problems: &mut Problems) {
+pub(super) fn check_prefix(prefix: &str, field: &str, problems: &mut Problems) {
     problems.check(prefix.starts_with('/'), || format!("{field} {prefix:?} must start with '/'"));
     let inner = prefix.strip_prefix('/').map_or(prefix, |rest| rest.strip_suffix('/').unwrap_or(rest));
     let is_plain = prefix.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#\\".contains(&byte));
@@ -308,25 +304,6 @@ pub fn check_policy(policy: &Policy, session_cap: Duration, field: &dyn Fn(&str)
     problems.check(session_cap >= policy.session_ttl, || {
         field("session_cap is shorter than session_ttl: no session outlives the cap, so make it longer")
     });
-}
-
-/// An address such as `http://127.0.0.1:3000`.
-///
-/// # Errors
-/// What it should look like instead.
-pub fn parse_origin(text: &str) -> Result<Uri, String> {
-    let uri: Uri = text.parse().map_err(|error| format!("{text:?} is not an address: {error}"))?;
-    let plain = uri.scheme_str() == Some("http") && matches!(uri.path(), "" | "/") && uri.query().is_none();
-    let is_sound = |authority: &http::uri::Authority| {
-        // A port that is no number from 0 to 65535 would be taken for none.
-        let is_bare = authority.as_str().len() == authority.host().len();
-        !authority.as_str().contains('@') && (is_bare || authority.port_u16().is_some())
-    };
-    if plain && uri.authority().is_some_and(is_sound) {
-        Ok(uri)
-    } else {
-        Err(format!("{text:?}: use http://HOST:PORT, without a path (TLS to the shop is not spoken yet)"))
-    }
 }
 
 fn parse_instant(text: &str) -> Result<u64, String> {

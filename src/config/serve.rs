@@ -65,6 +65,8 @@ impl ServeConfig {
         let rooms: Vec<RoomConfig> = tables
             .into_iter()
             .map(|table| RoomTable {
+                // A word of the command line replaces all that the file says.
+                origins: if overrides.origin.is_some() { Vec::new() } else { table.origins },
                 origin: overrides.origin.clone().or(table.origin),
                 capacity: overrides.capacity.or(table.capacity),
                 rate: overrides.rate.or(table.rate),
@@ -99,10 +101,12 @@ impl ServeConfig {
             format!("listen and admin are both {}: give the admin listener an address of its own", config.listen)
         });
         for room in &config.rooms {
-            let origin = room.origin.authority().and_then(|authority| authority.as_str().parse::<SocketAddr>().ok());
-            problems.check(origin != Some(config.listen), || {
-                format!("room {}: origin {} is this gateway itself: where is the shop?", room.name, config.listen)
-            });
+            for origin in &room.origins.addresses {
+                let address = origin.authority().and_then(|authority| authority.as_str().parse::<SocketAddr>().ok());
+                problems.check(address != Some(config.listen), || {
+                    format!("room {}: origin {} is this gateway itself: where is the shop?", room.name, config.listen)
+                });
+            }
         }
         problems.finish(Some(config))
     }

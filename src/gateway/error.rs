@@ -32,6 +32,9 @@ pub enum GatewayError {
     /// Too much is going on already; worth another try soon.
     #[error("there is too much to do at once")]
     Busy,
+    /// The shop has much to do, and can do without this.
+    #[error("the shop does without this while it is busy")]
+    Shed,
     /// The session has as many requests under way as the room's `max_parallel` lets it have.
     #[error("too many requests of one visit are under way at once")]
     TooParallel,
@@ -60,7 +63,7 @@ impl GatewayError {
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::MethodRefused => StatusCode::NOT_IMPLEMENTED,
-            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Busy | Self::Shed => StatusCode::SERVICE_UNAVAILABLE,
             Self::TooParallel => StatusCode::TOO_MANY_REQUESTS,
             Self::OriginUnreachable | Self::OriginInvalid | Self::UnknownOrigin => StatusCode::BAD_GATEWAY,
             Self::OriginTimeout => StatusCode::GATEWAY_TIMEOUT,
@@ -79,6 +82,7 @@ impl GatewayError {
             Self::HeadTooLarge => "head_too_large",
             Self::MethodRefused => "method_refused",
             Self::Busy => "busy",
+            Self::Shed => "shed",
             Self::TooParallel => "too_parallel",
             Self::OriginUnreachable => "origin_unreachable",
             Self::OriginInvalid => "origin_invalid",
@@ -95,7 +99,7 @@ impl GatewayError {
             Self::ClientTooSlow => "Your request took too long",
             Self::BodyTooLarge => "That is too much at once",
             Self::HeadTooLarge => "Your browser sends too much",
-            Self::Busy => "The shop is very busy",
+            Self::Busy | Self::Shed => "The shop is very busy",
             Self::TooParallel => "Too much at once from one visit",
             Self::OriginUnreachable | Self::OriginInvalid => "The shop does not answer",
             Self::OriginTimeout => "The shop takes too long",
@@ -111,7 +115,7 @@ impl GatewayError {
             Self::ClientTooSlow | Self::ClientGone => "Check your connection and send the request again.",
             Self::BodyTooLarge => "Send less at once.",
             Self::HeadTooLarge => "Delete this site's cookies and try again.",
-            Self::Busy | Self::OriginUnreachable | Self::OriginInvalid | Self::OriginTimeout => {
+            Self::Busy | Self::Shed | Self::OriginUnreachable | Self::OriginInvalid | Self::OriginTimeout => {
                 "Try again in a moment. Your place and your session are kept."
             }
             Self::TooParallel => {
@@ -125,7 +129,7 @@ impl GatewayError {
     /// After how many seconds another try may succeed (`Retry-After`).
     pub const fn retry_after(self) -> Option<u16> {
         match self {
-            Self::Busy => Some(5),
+            Self::Busy | Self::Shed => Some(5),
             Self::TooParallel => Some(2),
             _ => None,
         }

@@ -145,7 +145,6 @@ mod tests {
             headers.append(name, HeaderValue::from_bytes(value).unwrap());
         }
         let route = Route {
-            origin: "http://127.0.0.1:9000".parse().unwrap(),
             room: "main".parse().unwrap(),
             visitor: Some(VisitorId::from_bits(0)),
             session_expires: Some(1_700_000_000),

@@ -179,7 +179,6 @@ fn passage(
     peer: Peer,
 ) -> Passage<Memo> {
     let route = Route {
-        origin: room.config().origin.clone(),
         room: room.name().clone(),
         visitor: session.as_ref().map(|session| session.sub),
         session_expires: session.as_ref().map(|session| session.exp),

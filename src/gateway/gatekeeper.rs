@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use http::{HeaderValue, Response, Uri, request, response};
+use http::{HeaderValue, Response, request, response};
 
 use super::{Body, GatewayError, parallel::Share};
 use crate::queue::{RoomName, VisitorId};
@@ -77,9 +77,7 @@ pub struct Passage<M> {
 /// Where a request goes and what the origin is told about its sender.
 #[derive(Debug, Clone)]
 pub struct Route {
-    /// The shop: scheme `http`, host and port; one of those given to [`super::Proxy::new`].
-    pub origin: Uri,
-    /// Sent as `Stanchion-Room`.
+    /// Whose shop it goes to, one of those given to [`super::Proxy::new`]; sent as `Stanchion-Room`.
     pub room: RoomName,
     /// Sent as `Stanchion-Visitor`; `None` for bypassed requests.
     pub visitor: Option<VisitorId>,

@@ -9,8 +9,8 @@ pub struct Limits {
     pub cores: usize,
     /// Most connections at once; further ones wait in the kernel's backlog. Default 20,000.
     pub connections: usize,
-    /// Most requests at the origin at once, counted to the end of the answer's body, for each origin. Default 512.
-    pub in_flight: usize,
+    /// Most requests that wait for one of the places at a room's shop, reads and writes each. Default 10,000.
+    pub waiting: usize,
     /// Most upgraded (WebSocket) connections at once. Default 1,024.
     pub tunnels: usize,
     /// Most bytes of target and header fields together: what common backends take (Node 16 KiB), so that the
@@ -37,7 +37,7 @@ pub struct Deadlines {
     pub client_write: Duration,
     /// Between two pieces of a body, in either direction. Default 60 s.
     pub body_idle: Duration,
-    /// For one of the [`Limits::in_flight`] permits. Default 5 s.
+    /// For one of the shop's places ([`crate::config::Origins`]). Default 5 s.
     pub permit: Duration,
     /// For a connection to the origin, name resolution included. Default 2 s.
     pub connect: Duration,
@@ -64,7 +64,7 @@ impl Default for Limits {
         Self {
             cores: 0,
             connections: 20_000,
-            in_flight: 512,
+            waiting: 10_000,
             tunnels: 1_024,
             head: 16 * 1_024,
             request_body: 16 * 1_024 * 1_024,

@@ -14,9 +14,15 @@ use http::{
 };
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
-use tokio::sync::OwnedSemaphorePermit;
 
-use super::{BoxError, GatewayError, connection::Connection, hop_by_hop, idle::Idle, parallel::Share};
+use super::{
+    BoxError, GatewayError,
+    connection::Connection,
+    hop_by_hop,
+    idle::Idle,
+    parallel::Share,
+    upstream::{Lease, Permit},
+};
 
 /// Makes an origin's head fit to be sent on.
 pub(super) fn clean(head: &mut response::Parts, origin: &Uri) {
@@ -72,7 +78,8 @@ pub(super) struct OriginBody {
     idle: Idle,
     /// Set when the client could not tell a cut from the end.
     reset_when_cut: Option<Arc<Connection>>,
-    _permits: (OwnedSemaphorePermit, Option<Share>),
+    lease: Lease,
+    _permits: (Permit, Option<Share>),
 }
 
 impl OriginBody {
@@ -80,9 +87,10 @@ impl OriginBody {
         inner: Incoming,
         idle: Idle,
         reset_when_cut: Option<Arc<Connection>>,
-        permits: (OwnedSemaphorePermit, Option<Share>),
+        lease: Lease,
+        permits: (Permit, Option<Share>),
     ) -> Self {
-        Self { inner, idle, reset_when_cut, _permits: permits }
+        Self { inner, idle, reset_when_cut, lease, _permits: permits }
     }
 
     fn cut(&self, error: GatewayError) -> BoxError {
@@ -104,6 +112,9 @@ impl http_body::Body for OriginBody {
             return Poll::Ready(Some(Err(self.cut(GatewayError::OriginTimeout))));
         };
         self.idle.touch();
+        if matches!(piece, None | Some(Ok(_))) && self.inner.is_end_stream() {
+            self.lease.give_back();
+        }
         Poll::Ready(piece.map(|piece| piece.map_err(|_| self.cut(GatewayError::OriginInvalid))))
     }
 

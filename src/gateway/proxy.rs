@@ -7,17 +7,18 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use futures_util::future::join_all;
 use http::{
     HeaderValue, Method, Request, Response, StatusCode, Uri, Version,
-    header::{CONTENT_LENGTH, TRANSFER_ENCODING},
+    header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING},
     request, response,
-    uri::{Authority, Scheme},
+    uri::Scheme,
 };
 use http_body::Body as _;
 use hyper::{body::Incoming, upgrade::OnUpgrade};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::{sleep, timeout},
+    time::sleep,
 };
 
 use super::{
@@ -29,13 +30,14 @@ use super::{
     parallel::Share,
     request_body::{RequestBody, Upload},
     tunnel::Tunnel,
-    upstream::{self, Client, OriginResponse, Upstream},
+    upstream::{Lease, Line, Origin, OriginResponse, SendError, Upstream},
 };
+use crate::{config::Origins, queue::RoomName};
 
 /// The way to the origins.
 #[derive(Debug)]
 pub struct Proxy {
-    origins: HashMap<Authority, Upstream>,
+    upstreams: HashMap<RoomName, Upstream>,
     tunnels: Arc<Semaphore>,
     limits: Limits,
 }
@@ -53,6 +55,12 @@ pub(super) struct ForwardContext<'a> {
     pub(super) request_id: &'a HeaderValue,
 }
 
+/// Why an attempt brought no answer.
+enum Attempt {
+    Send(SendError),
+    TimedOut,
+}
+
 /// A WebSocket that the visitor asks for.
 struct Wanted {
     protocol: HeaderValue,
@@ -61,21 +69,30 @@ struct Wanted {
 }
 
 impl Proxy {
-    /// A proxy to these origins. Connects to none yet.
+    /// A proxy to these rooms' shops. Connects to none yet.
     ///
     /// # Errors
     /// When an origin is not of the form `http://host:port`.
-    pub fn new(origins: impl IntoIterator<Item = Uri>, limits: &Limits) -> Result<Self, InvalidOrigin> {
-        let mut known = HashMap::new();
-        for origin in origins {
-            let fits = origin.scheme() == Some(&Scheme::HTTP) && origin.path_and_query().is_none_or(|path| path == "/");
-            match origin.authority() {
-                Some(authority) if fits => known.insert(authority.clone(), Upstream::new(limits)),
-                _ => return Err(InvalidOrigin(origin)),
-            };
+    pub fn new(shops: impl IntoIterator<Item = (RoomName, Origins)>, limits: &Limits) -> Result<Self, InvalidOrigin> {
+        let mut upstreams = HashMap::new();
+        for (room, origins) in shops {
+            for origin in &origins.addresses {
+                let is_bare = origin.path_and_query().is_none_or(|path| path == "/");
+                if origin.scheme() != Some(&Scheme::HTTP) || !is_bare {
+                    return Err(InvalidOrigin(origin.clone()));
+                }
+            }
+            let first = origins.addresses.first().cloned().unwrap_or_default();
+            let upstream = Upstream::new(&origins, limits).ok_or(InvalidOrigin(first))?;
+            upstreams.insert(room, upstream);
         }
         let tunnels = Arc::new(Semaphore::new(limits.tunnels));
-        Ok(Self { origins: known, tunnels, limits: limits.clone() })
+        Ok(Self { upstreams, tunnels, limits: limits.clone() })
+    }
+
+    /// Asks the origins of every shop that has a health check how they are, for ever.
+    pub(super) async fn watch(&self) {
+        join_all(self.upstreams.values().map(Upstream::watch)).await;
     }
 
     /// Sends one request to its origin. Resolves with the head of the answer; both bodies stream meanwhile and after.
@@ -86,71 +103,103 @@ impl Proxy {
         context: ForwardContext<'_>,
         share: Option<Share>,
     ) -> Result<Response<Body>, GatewayError> {
-        let authority = context.route.origin.authority().ok_or(GatewayError::UnknownOrigin)?;
-        let upstream = self.origins.get(authority).ok_or(GatewayError::UnknownOrigin)?;
+        let upstream = self.upstreams.get(&context.route.room).ok_or(GatewayError::UnknownOrigin)?;
         let (mut head, body) = request.into_parts();
         let (body, upload) = RequestBody::new(body, self.limits.request_body, self.limits.deadlines.body_idle)?;
         let wanted = self.wanted_websocket(&mut head)?;
-        let permit = self.permit(&upstream.in_flight).await?;
+        let permit = upstream.bulkheads.enter(&head.method, head.uri.path(), self.limits.deadlines.permit).await?;
         let client_version = head.version;
 
         let protocol = wanted.as_ref().map(|wanted| wanted.protocol.clone());
         let outgoing = outgoing(head, body, protocol, context)?;
-        let client = upstream.client(context.connection.core).ok_or(GatewayError::UnknownOrigin)?;
-        let mut answer = self.send(client, outgoing, upload.as_deref()).await?;
+        let (mut answer, mut lease) = self.send(upstream, outgoing, upload.as_deref(), context.connection.core).await?;
 
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
             let origin = answer.extensions_mut().remove::<OnUpgrade>();
             let (Some(wanted), Some(origin)) = (wanted, origin) else { return Err(GatewayError::OriginInvalid) };
             let (head, _) = answer.into_parts();
-            return Ok(self.switch(head, wanted, origin, context, share));
+            return Ok(self.switch(head, wanted, origin, (context, lease.address()), share));
         }
         let (mut head, body) = answer.into_parts();
-        origin_answer::clean(&mut head, &context.route.origin);
-        if let Some(length) = body.size_hint().exact().filter(|_| !body.is_end_stream()) {
+        origin_answer::clean(&mut head, lease.address());
+        if body.is_end_stream() {
+            lease.give_back();
+        } else if let Some(length) = body.size_hint().exact() {
             // Once and plain, however the origin wrote it (`2, 2`).
             head.headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
         }
         let ends_with_connection = client_version == Version::HTTP_10 && !head.headers.contains_key(CONTENT_LENGTH);
         let reset_when_cut = ends_with_connection.then(|| Arc::clone(context.connection));
-        let body = OriginBody::new(body, Idle::new(self.limits.deadlines.body_idle), reset_when_cut, (permit, share));
+        let idle = Idle::new(self.limits.deadlines.body_idle);
+        let body = OriginBody::new(body, idle, reset_when_cut, lease, (permit, share));
         Ok(Response::from_parts(head, body::streamed(body)))
     }
 
-    /// Sends, and sends once more if all that happened is that a kept-alive connection had ended.
+    /// Sends; again where the request never left, and once more if all that happened is that a connection ended before its
+    /// answer and the request may be repeated (RFC 9110 §9.2.2).
     async fn send(
         &self,
-        client: &Client,
-        request: Request<RequestBody>,
+        upstream: &Upstream,
+        mut request: Request<RequestBody>,
         upload: Option<&Upload>,
-    ) -> Result<OriginResponse, GatewayError> {
-        let again = (upload.is_none() && request.method().is_idempotent()).then(|| copy(&request));
-        let error = match self.answer(client, request, upload).await? {
-            Ok(answer) => return Ok(answer),
-            Err(error) => error,
-        };
-        let error = match again {
-            Some(again) if upstream::died_in_the_pool(&error) => match self.answer(client, again, None).await? {
+        core: usize,
+    ) -> Result<(OriginResponse, Lease), GatewayError> {
+        let may_repeat = upload.is_none() && request.method().is_idempotent();
+        let mut again = may_repeat.then(|| copy(&request));
+        let mut tried: Option<Arc<Origin>> = None;
+        loop {
+            let origin = upstream.choose(tried.as_ref()).ok_or(GatewayError::UnknownOrigin)?;
+            // Nothing has left yet, so another origin may have it whatever it is.
+            let line = match origin.connect(core, self.limits.deadlines.connect).await {
+                Ok(line) => line,
+                Err(error) => {
+                    origin.health.failed();
+                    if tried.is_none() && upstream.has_others() {
+                        tried = Some(Arc::clone(origin));
+                        continue;
+                    }
+                    return Err(error.into());
+                }
+            };
+            request.headers_mut().entry(HOST).or_insert_with(|| origin.host.clone());
+            let was_used = line.was_used;
+            let error = match self.answer(line, request, upload).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
-            },
-            _ => error,
-        };
-        Err(match upload.and_then(Upload::failure) {
-            Some(failure) => failure,
-            None if upstream::connect_timed_out(&error) => GatewayError::OriginTimeout,
-            None if error.is_connect() => GatewayError::OriginUnreachable,
-            None => GatewayError::OriginInvalid,
-        })
+            };
+            request = match error {
+                // A pooled connection had ended; the pool runs out of those.
+                Attempt::Send(SendError::NotSent(request)) if was_used => *request,
+                Attempt::Send(SendError::DiedInPool) if let Some(again) = again.take() => again,
+                Attempt::Send(_) => {
+                    // The client's failure is not the origin's.
+                    if let Some(failure) = upload.and_then(Upload::failure) {
+                        return Err(failure);
+                    }
+                    origin.health.failed();
+                    match again.take() {
+                        Some(again) if upstream.has_others() => {
+                            tried = Some(Arc::clone(origin));
+                            again
+                        }
+                        _ => return Err(GatewayError::OriginInvalid),
+                    }
+                }
+                Attempt::TimedOut => {
+                    origin.health.failed();
+                    return Err(GatewayError::OriginTimeout);
+                }
+            };
+        }
     }
 
     /// One attempt, under the deadline for the head of the answer.
     async fn answer(
         &self,
-        client: &Client,
+        line: Line,
         request: Request<RequestBody>,
         upload: Option<&Upload>,
-    ) -> Result<Result<OriginResponse, hyper_util::client::legacy::Error>, GatewayError> {
+    ) -> Result<(OriginResponse, Lease), Attempt> {
         let limit = self.limits.deadlines.response_head;
         let stalls = async {
             match upload {
@@ -158,16 +207,11 @@ impl Proxy {
                 None => sleep(limit).await,
             }
         };
-        let answer = tokio::select! {
-            answer = client.request(request) => answer,
-            () = stalls => return Err(GatewayError::OriginTimeout),
-        };
-        Ok(answer.inspect(upstream::note_served))
-    }
-
-    async fn permit(&self, in_flight: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, GatewayError> {
-        let waited = timeout(self.limits.deadlines.permit, Arc::clone(in_flight).acquire_owned()).await;
-        waited.ok().and_then(Result::ok).ok_or(GatewayError::Busy)
+        tokio::select! {
+            biased;
+            answer = line.send(request) => answer.map_err(Attempt::Send),
+            () = stalls => Err(Attempt::TimedOut),
+        }
     }
 
     fn wanted_websocket(&self, head: &mut request::Parts) -> Result<Option<Wanted>, GatewayError> {
@@ -183,11 +227,11 @@ impl Proxy {
         mut head: response::Parts,
         wanted: Wanted,
         origin: OnUpgrade,
-        context: ForwardContext<'_>,
+        (context, address): (ForwardContext<'_>, &Uri),
         share: Option<Share>,
     ) -> Response<Body> {
         let protocol = head.headers.remove(http::header::UPGRADE).unwrap_or(wanted.protocol);
-        origin_answer::clean(&mut head, &context.route.origin);
+        origin_answer::clean(&mut head, address);
         hop_by_hop::offer_upgrade(&mut head.headers, protocol);
         let tunnel = Tunnel {
             visitor: wanted.visitor,
@@ -235,11 +279,9 @@ fn outgoing(
             headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
     }
-    let mut target = context.route.origin.clone().into_parts();
-    target.path_and_query = head.uri.into_parts().path_and_query;
     let mut request = Request::new(body);
     *request.method_mut() = head.method;
-    *request.uri_mut() = Uri::from_parts(target).map_err(|_| GatewayError::UnknownOrigin)?;
+    *request.uri_mut() = head.uri;
     *request.headers_mut() = headers;
     Ok(request)
 }

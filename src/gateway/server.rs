@@ -13,6 +13,7 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, sleep, timeout},
 };
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     Body, Gatekeeper, Gateway, Limits, Peer,
@@ -39,6 +40,8 @@ pub async fn serve<G: Gatekeeper>(listener: TcpListener, gateway: Gateway<G>, sh
     else {
         return shutdown.stop();
     };
+    let watched = Arc::clone(&gateway);
+    let _health_checks = AbortOnDropHandle::new(tokio::spawn(async move { watched.proxy.watch().await }));
     let closing = Closing { soft: shutdown.clone(), ..Closing::default() };
     loop {
         let (stream, peer, place) = tokio::select! {

@@ -1,174 +1,118 @@
-//! One origin: its pool of connections and its count of requests in flight.
+//! The shop of one room: which of its origins is asked, and how much is asked of it at once.
+
+mod bulkhead;
+mod health;
+mod pool;
 
 use std::{
-    io,
-    pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
-    task::{Context, Poll},
     time::Duration,
 };
 
-use http::{Extensions, Response, Uri};
-use hyper::{
-    body::Incoming,
-    rt::{Read, ReadBufCursor, Write},
-};
-use hyper_util::{
-    client::legacy::{
-        self, Error,
-        connect::{Connected, Connection, HttpConnector},
-    },
-    rt::{TokioExecutor, TokioIo, TokioTimer},
-};
-use tokio::{net::TcpStream, sync::Semaphore};
+use http::{HeaderValue, Uri, uri::PathAndQuery};
+use tokio::time::Instant;
 
-use super::{BoxError, Limits, request_body::RequestBody};
+pub(super) use self::{
+    bulkhead::{Bulkheads, Permit},
+    pool::{ConnectError, Lease, Line, OriginResponse, SendError},
+};
+use self::{health::Health, pool::Pool};
+use super::{GatewayError, Limits};
+use crate::config::Origins;
 
-/// A pool of connections.
-pub(super) type Client = legacy::Client<Connector, RequestBody>;
+/// The origins of one room.
+#[derive(Debug)]
+pub(super) struct Upstream {
+    origins: Vec<Arc<Origin>>,
+    pub(super) bulkheads: Bulkheads,
+    /// Where to begin to look, so that equals take turns.
+    turn: AtomicUsize,
+    health_path: Option<PathAndQuery>,
+}
 
 /// One origin.
 #[derive(Debug)]
-pub(super) struct Upstream {
+pub(super) struct Origin {
+    pub(super) address: Uri,
+    /// `Host` for a request that has none.
+    pub(super) host: HeaderValue,
     /// One for each core.
-    clients: Vec<Client>,
-    pub(super) in_flight: Arc<Semaphore>,
+    pools: Vec<Pool>,
+    pub(super) health: Health,
+    in_flight: AtomicUsize,
 }
 
 impl Upstream {
-    /// The pool of this core.
-    pub(super) fn client(&self, core: usize) -> Option<&Client> {
-        self.clients.get(core)
-    }
-
-    pub(super) fn new(limits: &Limits) -> Self {
-        let mut http = HttpConnector::new();
-        http.set_nodelay(true);
-        let connector = Connector { http, deadline: limits.deadlines.connect };
-        let client = || {
-            legacy::Client::builder(TokioExecutor::new())
-                // Without a timer the pool keeps idle connections for ever, and the origin has long closed them.
-                .pool_timer(TokioTimer::new())
-                .pool_idle_timeout(limits.deadlines.origin_idle)
-                .pool_max_idle_per_host(limits.in_flight)
-                // Sends again only what never left: the connection closed before taking the request.
-                .retry_canceled_requests(true)
-                .build(connector.clone())
+    pub(super) fn new(origins: &Origins, limits: &Limits) -> Option<Self> {
+        let began = Instant::now();
+        let origin = |address: &Uri| {
+            Some(Arc::new(Origin {
+                host: HeaderValue::from_str(address.authority()?.as_str()).ok()?,
+                address: address.clone(),
+                pools: (0..limits.cores.max(1)).map(|_| Pool::new(limits)).collect(),
+                health: Health::new(began),
+                in_flight: AtomicUsize::new(0),
+            }))
         };
-        let clients = (0..limits.cores.max(1)).map(|_| client()).collect();
-        Self { clients, in_flight: Arc::new(Semaphore::new(limits.in_flight)) }
-    }
-}
-
-/// Whether a connection has brought an answer before. A request that dies on one that has was probably sent into a
-/// closing keep-alive connection; on a fresh one the origin failed.
-#[derive(Debug, Clone, Default)]
-struct Served(Arc<AtomicBool>);
-
-/// Remembers that the connection of `answer` works.
-pub(super) fn note_served<B>(answer: &Response<B>) {
-    if let Some(served) = answer.extensions().get::<Served>() {
-        served.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// Whether a kept-alive connection ended before the first byte of the answer.
-pub(super) fn died_in_the_pool(error: &Error) -> bool {
-    let mut extras = Extensions::new();
-    if let Some(connected) = error.connect_info() {
-        connected.get_extras(&mut extras);
-    }
-    let reused = extras.get::<Served>().is_some_and(|served| served.0.load(Ordering::Relaxed));
-    reused && cause::<hyper::Error>(error).is_some_and(|cause| cause.is_incomplete_message() || has_reset(cause))
-}
-
-/// Whether no connection came about in time, as opposed to being refused.
-pub(super) fn connect_timed_out(error: &Error) -> bool {
-    cause::<io::Error>(error).is_some_and(|cause| cause.kind() == io::ErrorKind::TimedOut)
-}
-
-fn has_reset(error: &hyper::Error) -> bool {
-    use io::ErrorKind::{BrokenPipe, ConnectionReset};
-    cause::<io::Error>(error).is_some_and(|cause| matches!(cause.kind(), ConnectionReset | BrokenPipe))
-}
-
-fn cause<'a, E: std::error::Error + 'static>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a E> {
-    std::iter::successors(error.source(), |error| error.source()).find_map(|error| error.downcast_ref())
-}
-
-/// Opens connections to the origin, name resolution included, under one deadline.
-#[derive(Debug, Clone)]
-pub(super) struct Connector {
-    http: HttpConnector,
-    deadline: Duration,
-}
-
-impl tower::Service<Uri> for Connector {
-    type Response = Wire;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Wire, BoxError>> + Send>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.http.poll_ready(cx).map_err(Into::into)
-    }
-
-    fn call(&mut self, origin: Uri) -> Self::Future {
-        let (connecting, deadline) = (self.http.call(origin), self.deadline);
-        Box::pin(async move {
-            let connected = tokio::time::timeout(deadline, connecting).await;
-            let stream = connected.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-            Ok(Wire { stream, served: Served::default() })
+        Some(Self {
+            origins: origins.addresses.iter().map(origin).collect::<Option<_>>()?,
+            bulkheads: Bulkheads::new(origins, limits),
+            turn: AtomicUsize::new(0),
+            health_path: origins.health_path.clone(),
         })
     }
-}
 
-/// A connection to the origin.
-#[derive(Debug)]
-pub(super) struct Wire {
-    stream: TokioIo<TcpStream>,
-    served: Served,
-}
+    /// The well origin with the least to do, or any if none is well: then trying beats refusing. Not `but`, where there is
+    /// another.
+    pub(super) fn choose(&self, but: Option<&Arc<Origin>>) -> Option<&Arc<Origin>> {
+        if let [only] = self.origins.as_slice() {
+            return Some(only);
+        }
+        let (turn, now) = (self.turn.fetch_add(1, Ordering::Relaxed), Instant::now());
+        let in_turn =
+            (0..self.origins.len()).filter_map(|at| self.origins.get((turn.wrapping_add(at)) % self.origins.len()));
+        in_turn.min_by_key(|origin| {
+            let was_tried = but.is_some_and(|but| Arc::ptr_eq(but, origin));
+            (was_tried, !origin.health.is_well(now), origin.in_flight.load(Ordering::Relaxed))
+        })
+    }
 
-impl Connection for Wire {
-    fn connected(&self) -> Connected {
-        self.stream.connected().extra(self.served.clone())
+    /// Whether there is another one to try.
+    pub(super) fn has_others(&self) -> bool {
+        self.origins.len() > 1
+    }
+
+    /// Asks every origin how it is, for ever; not at all without a health check.
+    pub(super) async fn watch(&self) {
+        let Some(path) = self.health_path.as_ref().map(PathAndQuery::as_str) else { return };
+        let probes = self.origins.iter().map(|origin| health::probe(&origin.health, &origin.address, path));
+        futures_util::future::join_all(probes).await;
     }
 }
 
-impl Read for Wire {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+impl Origin {
+    /// A connection to it, from the pool of this core or new.
+    ///
+    /// # Errors
+    /// When none comes about in time.
+    pub(super) async fn connect(self: &Arc<Self>, core: usize, deadline: Duration) -> Result<Line, ConnectError> {
+        let pool = self.pools.get(core).ok_or(ConnectError::Refused)?;
+        let lease = Lease::new(Arc::clone(self), core);
+        match pool.take() {
+            Some(sender) => Ok(Line { sender, was_used: true, lease }),
+            None => Ok(Line { sender: pool::dial(&self.address, deadline).await?, was_used: false, lease }),
+        }
     }
 }
 
-impl Write for Wire {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+impl From<ConnectError> for GatewayError {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::Refused => Self::OriginUnreachable,
+            ConnectError::TimedOut => Self::OriginTimeout,
+        }
     }
 }
-
-/// The answer of an origin, body unread.
-pub(super) type OriginResponse = Response<Incoming>;

@@ -78,7 +78,7 @@ async fn errors_of_the_shop_and_a_shop_that_is_gone_lower_the_rate() {
     failing.shop.set_mood(ShopMood { status: StatusCode::INTERNAL_SERVER_ERROR, ..ShopMood::default() });
     let gone = House::open(|config| {
         follows(config);
-        config.origin = http::Uri::from_static("http://127.0.0.1:9");
+        config.origins = stanchion::config::Origins::at(http::Uri::from_static("http://127.0.0.1:9"));
     })
     .await;
     for house in [failing, gone] {

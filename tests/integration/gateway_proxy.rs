@@ -14,6 +14,7 @@ use std::net::SocketAddr;
 use axum::{Router, routing::get};
 use http::{HeaderValue, Uri, request, response};
 use stanchion::{
+    config::Origins,
     gateway::{Deadlines, Gatekeeper, Gateway, Limits, Passage, Peer, Proxy, Route, Verdict, serve},
     queue::VisitorId,
     shutdown::Shutdown,
@@ -23,9 +24,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 use crate::support::{origin::Origin, wire::Wire};
 
 /// Lets everyone pass, as one visitor whose session was just renewed.
-struct Everyone {
-    origin: Uri,
-}
+struct Everyone;
 
 impl Gatekeeper for Everyone {
     type Memo = &'static str;
@@ -33,7 +32,6 @@ impl Gatekeeper for Everyone {
     async fn decide(&self, _: &request::Parts, _: Peer) -> Verdict<Self::Memo> {
         Verdict::Forward(Passage {
             route: Route {
-                origin: self.origin.clone(),
                 room: "main".parse().unwrap(),
                 visitor: Some(VisitorId::from_bits(7)),
                 session_expires: Some(4_000_000_000),
@@ -61,21 +59,22 @@ struct Stage {
 
 impl Stage {
     async fn before(origin: Uri) -> Self {
-        Self::with(origin, |_, _| {}).await
+        Self::with(origin, |_, _, _| {}).await
     }
 
-    async fn with(origin: Uri, tweak: impl FnOnce(&mut Limits, &mut Deadlines)) -> Self {
+    async fn with(origin: Uri, tweak: impl FnOnce(&mut Limits, &mut Deadlines, &mut Origins)) -> Self {
         Self::on("127.0.0.1:0", origin, tweak).await
     }
 
-    async fn on(bind: &str, origin: Uri, tweak: impl FnOnce(&mut Limits, &mut Deadlines)) -> Self {
+    async fn on(bind: &str, origin: Uri, tweak: impl FnOnce(&mut Limits, &mut Deadlines, &mut Origins)) -> Self {
         // As in production, but for one pool of connections to the origin, whoever asks.
         let (mut limits, mut deadlines) = (Limits { cores: 1, ..Limits::default() }, Deadlines::default());
-        tweak(&mut limits, &mut deadlines);
+        let mut origins = Origins::at(origin);
+        tweak(&mut limits, &mut deadlines, &mut origins);
         limits.deadlines = deadlines;
-        let proxy = Proxy::new([origin.clone()], &limits).unwrap();
+        let proxy = Proxy::new([("main".parse().unwrap(), origins)], &limits).unwrap();
         let endpoints = Router::new().route("/__room/hello", get(|| async { "hello" }));
-        let gateway = Gateway::new(Everyone { origin }, proxy, endpoints, limits);
+        let gateway = Gateway::new(Everyone, proxy, endpoints, limits);
         let listener = TcpListener::bind(bind).await.unwrap();
         let (addr, shutdown) = (listener.local_addr().unwrap(), Shutdown::new());
         let served = tokio::spawn(serve(listener, gateway, shutdown.clone()));

@@ -62,7 +62,8 @@ impl Path {
     }
 }
 
-fn is_under(path: &str, prefix: &str) -> bool {
+/// Whether `path` is `prefix` or lies under it.
+pub(in crate::gateway) fn is_under(path: &str, prefix: &str) -> bool {
     let prefix = prefix.trim_end_matches('/');
     path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

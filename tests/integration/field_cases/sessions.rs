@@ -96,7 +96,7 @@ async fn b17_a_request_that_began_in_time_is_completed_once() {
     let origin = Origin::bind().await;
     let keyring = Keyring::new(SigningKey::random(), Vec::new());
     let house = House::on(in_process(), keyring, |config| {
-        config.origin = origin.uri();
+        config.origins = stanchion::config::Origins::at(origin.uri());
         config.policy.session_ttl = 2 * SECOND;
         config.session_cap = 2 * SECOND;
     })

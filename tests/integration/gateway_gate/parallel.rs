@@ -21,7 +21,7 @@ const PLACES: usize = 4;
 async fn house() -> (House, Origin, String) {
     let origin = Origin::bind().await;
     let house = House::on(in_process(), keyring(), |config| {
-        config.origin = origin.uri();
+        config.origins = stanchion::config::Origins::at(origin.uri());
         config.max_parallel = u32::try_from(PLACES).unwrap();
     })
     .await;

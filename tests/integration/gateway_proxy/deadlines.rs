@@ -10,7 +10,7 @@ const SHORT: Duration = Duration::from_millis(150);
 #[tokio::test]
 async fn a25_silent_and_dribbling_clients_are_closed_and_others_served() {
     let origin = Origin::bind().await.always(OK);
-    let stage = Stage::with(origin.uri.clone(), |_, deadlines| {
+    let stage = Stage::with(origin.uri.clone(), |_, deadlines, _| {
         deadlines.first_request = SHORT;
         deadlines.head = SHORT;
         deadlines.linger = SHORT;
@@ -35,7 +35,7 @@ async fn a25_silent_and_dribbling_clients_are_closed_and_others_served() {
 #[tokio::test]
 async fn a17_an_origin_that_does_not_answer() {
     let origin = Origin::bind().await;
-    let stage = Stage::with(origin.uri(), |_, deadlines| deadlines.response_head = SHORT).await;
+    let stage = Stage::with(origin.uri(), |_, deadlines, _| deadlines.response_head = SHORT).await;
     for framing in ["", "Content-Length: 2\r\n\r\nhi"] {
         let mut client = stage.client().await;
         client.send(format!("POST / HTTP/1.1\r\nHost: a\r\n{framing}\r\n")).await;
@@ -48,7 +48,7 @@ async fn a17_an_origin_that_does_not_answer() {
 #[tokio::test]
 async fn an_origin_that_takes_no_more_of_an_upload() {
     let origin = Origin::bind().await;
-    let stage = Stage::with(origin.uri(), |_, deadlines| deadlines.response_head = SHORT).await;
+    let stage = Stage::with(origin.uri(), |_, deadlines, _| deadlines.response_head = SHORT).await;
     let mut client = stage.client().await;
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 16000000\r\n\r\n").await;
     let inside = origin.accept().await;
@@ -61,7 +61,7 @@ async fn an_origin_that_takes_no_more_of_an_upload() {
 #[tokio::test]
 async fn a_slow_upload_is_not_the_origins_fault() {
     let origin = Origin::bind().await;
-    let stage = Stage::with(origin.uri(), |_, deadlines| {
+    let stage = Stage::with(origin.uri(), |_, deadlines, _| {
         deadlines.response_head = SHORT;
         deadlines.body_idle = 4 * SHORT;
     })
@@ -81,7 +81,7 @@ async fn a_slow_upload_is_not_the_origins_fault() {
 #[tokio::test]
 async fn an_origin_that_stops_in_mid_body() {
     let origin = Origin::bind().await;
-    let stage = Stage::with(origin.uri(), |_, deadlines| deadlines.body_idle = SHORT).await;
+    let stage = Stage::with(origin.uri(), |_, deadlines, _| deadlines.body_idle = SHORT).await;
     let mut client = stage.client().await;
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
     let mut inside = origin.accept().await;
@@ -95,7 +95,7 @@ async fn an_origin_that_stops_in_mid_body() {
 #[tokio::test]
 async fn a_client_that_takes_nothing() {
     let origin = Origin::bind().await;
-    let stage = Stage::with(origin.uri(), |_, deadlines| deadlines.client_write = SHORT).await;
+    let stage = Stage::with(origin.uri(), |_, deadlines, _| deadlines.client_write = SHORT).await;
     let mut client = stage.client().await;
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
     let mut inside = origin.accept().await;

@@ -46,7 +46,7 @@ async fn what_runs_is_finished_and_what_idles_is_closed_at_once() {
 #[tokio::test]
 async fn what_does_not_end_is_cut_off_at_the_deadline() {
     let origin = Origin::bind().await;
-    let stage = Stage::with(origin.uri(), |_, deadlines| deadlines.drain = Duration::from_millis(200)).await;
+    let stage = Stage::with(origin.uri(), |_, deadlines, _| deadlines.drain = Duration::from_millis(200)).await;
     let mut running = stage.client().await;
     running.send("GET /endless HTTP/1.1\r\nHost: a\r\n\r\n").await;
     let mut inside = origin.accept().await;

@@ -93,7 +93,7 @@ async fn a13_ipv6_is_bracketed_and_mapped_ipv4_is_ipv4() {
         [("[::1]:0", "::1", "for=\"[::1]\";", "::1"), ("[::]:0", "127.0.0.1", "for=127.0.0.1;", "127.0.0.1")]
     {
         let origin = Origin::bind().await;
-        let stage = Stage::on(bind, origin.uri(), |_, _| {}).await;
+        let stage = Stage::on(bind, origin.uri(), |_, _, _| {}).await;
         let mut client = Wire::connect((to.parse::<std::net::IpAddr>().unwrap(), stage.addr.port()).into()).await;
         client.send("GET / HTTP/1.1\r\nHost: [::1]:8080\r\n\r\n").await;
         let head = origin.accept().await.head().await;
@@ -158,7 +158,11 @@ async fn a_claimed_session_is_given_even_when_the_origin_is_down() {
 fn an_origin_is_an_http_address_without_a_path() {
     let limits = stanchion::gateway::Limits::default();
     for wrong in ["https://a", "http://a/path", "/path", "a:80"] {
-        let error = stanchion::gateway::Proxy::new([wrong.parse().unwrap()], &limits).unwrap_err();
+        let error = stanchion::gateway::Proxy::new(
+            [("main".parse().unwrap(), stanchion::config::Origins::at(wrong.parse().unwrap()))],
+            &limits,
+        )
+        .unwrap_err();
         assert!(error.to_string().contains("http://HOST:PORT"), "{error}");
     }
 }

@@ -76,7 +76,7 @@ async fn a_refusal_is_a_page_for_people_and_a_document_for_programs() {
 #[tokio::test]
 async fn too_large_a_body_is_refused_before_it_is_sent() {
     let origin = Origin::bind().await.always(OK);
-    let stage = Stage::with(origin.uri.clone(), |limits, _| limits.request_body = 10).await;
+    let stage = Stage::with(origin.uri.clone(), |limits, _, _| limits.request_body = 10).await;
     let mut client = stage.client().await;
     client.send("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 11\r\n\r\n").await;
     let head = client.head().await;

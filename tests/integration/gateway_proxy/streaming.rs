@@ -63,7 +63,7 @@ async fn large_bodies_arrive_whole_in_both_directions() {
 #[tokio::test]
 async fn a16_a_body_that_grows_too_large_gets_a_clean_413() {
     let origin = Origin::bind().await;
-    let stage = Stage::with(origin.uri(), |limits, _| limits.request_body = 100_000).await;
+    let stage = Stage::with(origin.uri(), |limits, _, _| limits.request_body = 100_000).await;
     let mut client = stage.client().await;
     client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n").await;
     let mut inside = origin.accept().await;
@@ -92,8 +92,8 @@ async fn a15_an_early_refusal_by_the_origin_reaches_the_client() {
 #[tokio::test]
 async fn a_permit_is_held_to_the_end_of_the_body() {
     let origin = Origin::bind().await;
-    let stage = Stage::with(origin.uri(), |limits, deadlines| {
-        limits.in_flight = 1;
+    let stage = Stage::with(origin.uri(), |_, deadlines, origins| {
+        origins.reads_in_flight = 1;
         deadlines.permit = std::time::Duration::from_millis(100);
     })
     .await;

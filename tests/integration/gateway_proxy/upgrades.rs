@@ -61,9 +61,9 @@ async fn an_origin_may_decline() {
 #[tokio::test]
 async fn tunnels_are_counted_apart_and_end_when_silent() {
     let origin = Origin::bind().await;
-    let stage = Stage::with(origin.uri(), |limits, deadlines| {
+    let stage = Stage::with(origin.uri(), |limits, deadlines, origins| {
         limits.tunnels = 1;
-        limits.in_flight = 1;
+        origins.reads_in_flight = 1;
         deadlines.tunnel_idle = Duration::from_millis(300);
     })
     .await;

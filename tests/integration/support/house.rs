@@ -16,7 +16,7 @@ use stanchion::{
     admin::{self, AdminToken},
     admission::{LiveRoom, Rooms},
     clock::SystemClock,
-    config::RoomConfig,
+    config::{Origins, RoomConfig},
     gateway::{self, Gate, Gateway, Limits, Proxy},
     queue::{Policy, Schedule},
     room,
@@ -71,7 +71,7 @@ pub fn config() -> RoomConfig {
         name: "main".parse().unwrap(),
         hosts: Vec::new(),
         paths: vec!["/".to_owned()],
-        origin: http::Uri::from_static("http://127.0.0.1:9"),
+        origins: Origins::at(http::Uri::from_static("http://127.0.0.1:9")),
         policy: Policy {
             capacity: 5,
             rate: 1_000.0,
@@ -130,10 +130,10 @@ impl House {
     ) -> Self {
         let (shop, shutdown) = (Shop::default(), Shutdown::new());
         let mut config = config();
-        config.origin = shop.clone().serve(&shutdown).await;
+        config.origins = Origins::at(shop.clone().serve(&shutdown).await);
         change(&mut config);
         let limits = Limits::default();
-        let proxy = Proxy::new([config.origin.clone()], &limits).unwrap();
+        let proxy = Proxy::new([(config.name.clone(), config.origins.clone())], &limits).unwrap();
         let clock = Arc::new(SystemClock);
         let room = LiveRoom::open(config, engine, clock, keyring.clone(), keys_are_fresh, data).await.unwrap();
         room.start(&shutdown);
