@@ -23,6 +23,8 @@ pub enum Benchmark {
     Seats,
     /// The draw of a long roster.
     Draw,
+    /// Requests of admitted visitors, proxied, against nginx and HAProxy before the same origin.
+    Proxy,
 }
 
 impl fmt::Display for Benchmark {

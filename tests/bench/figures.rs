@@ -9,6 +9,8 @@ pub struct Sample {
     pub per_second: f64,
     /// Operations per second that the subject's process was on a processor.
     pub per_cpu_second: f64,
+    /// 99 of 100 took no longer, ms; not a number where nobody measured it.
+    pub p99_ms: f64,
 }
 
 /// What is measured in turn with others.

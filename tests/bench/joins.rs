@@ -122,7 +122,7 @@ impl<'a> Calls<'a> {
             said.lines().last().and_then(|line| line.rsplit("\",\"").nth(6)?.trim_matches('"').parse::<f64>().ok());
         let per_second = per_second
             .with_context(|| format!("redis-benchmark said {said} {}", String::from_utf8_lossy(&output.stderr)))?;
-        let sample = Sample { per_second, per_cpu_second: f64::from(self.per_round) / cpu };
+        let sample = Sample { per_second, per_cpu_second: f64::from(self.per_round) / cpu, p99_ms: f64::NAN };
         self.per_round = count(per_second * args.time().as_secs_f64()).max(1_000);
         Ok(sample)
     }

@@ -15,6 +15,7 @@ mod polls;
 #[expect(dead_code, reason = "the tests' own, which want more of it")]
 #[path = "../integration/support/postgres.rs"]
 mod postgres;
+mod proxy;
 #[expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "written for tests")]
 #[expect(dead_code, reason = "the tests' own, which want more of it")]
 #[path = "../integration/support/redis_server.rs"]
@@ -52,6 +53,7 @@ fn main() -> anyhow::Result<()> {
             Benchmark::Scripts => script_times::run(&args),
             Benchmark::Seats => seats::run(&args),
             Benchmark::Draw => draw::run(&args),
+            Benchmark::Proxy => proxy::run(&args),
         };
         table.add(benchmark, rows.with_context(|| format!("benchmark {benchmark}"))?);
     }

@@ -23,12 +23,12 @@ pub struct Server {
 
 /// Says what to install before anything has run for minutes.
 pub fn require_programs() -> anyhow::Result<()> {
-    let programs = ["redis-server", "redis-benchmark", "nginx", "wrk"];
+    let programs = ["redis-server", "redis-benchmark", "nginx", "haproxy", "wrk"];
     let is_missing =
         |program: &&str| Command::new(program).arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err();
     let missing: Vec<_> = programs.into_iter().filter(is_missing).collect();
     if !missing.is_empty() {
-        bail!("{} not found; on Debian: sudo apt-get install redis-server nginx-light wrk", missing.join(", "));
+        bail!("{} not found; on Debian: sudo apt-get install redis-server nginx-light haproxy wrk", missing.join(", "));
     }
     Ok(())
 }
@@ -44,14 +44,32 @@ pub fn redis() -> anyhow::Result<Server> {
 
 /// The gateway before a shop that nobody reaches: one slot and a slow rate, so that everybody waits.
 pub fn gateway(binary: &Path, redis: &Server) -> anyhow::Result<Server> {
+    gateway_with(
+        binary,
+        redis,
+        "origin = \"http://127.0.0.1:9\"\ncapacity = 1\nrate = 0.01\nburst = 1\nsettle = \"1s\"\n\
+         claim_window = \"1h\"\nabsent_after = \"1h\"\ngrace = \"2h\"\n",
+    )
+}
+
+/// The gateway before a shop, for visitors who are inside, and without a bound on what one of them may ask for at once.
+pub fn proxy(binary: &Path, redis: &Server, origin: &Server, in_flight: u32) -> anyhow::Result<Server> {
+    let origin = origin.port;
+    let room = format!(
+        "origin = \"http://127.0.0.1:{origin}\"\nmax_parallel = 0\nreads_in_flight = {in_flight}\n\
+         [[rooms.bypass]]\npath_prefix = \"/open\"\n"
+    );
+    gateway_with(binary, redis, &room)
+}
+
+fn gateway_with(binary: &Path, redis: &Server, room: &str) -> anyhow::Result<Server> {
     let binary = binary.canonicalize().with_context(|| format!("{}: build it first", binary.display()))?;
     let redis = redis.port;
     start(|port, dir| {
         let admin = free_port()?;
         let config = format!(
             "listen = \"127.0.0.1:{port}\"\nadmin = \"127.0.0.1:{admin}\"\nredis = \"redis://127.0.0.1:{redis}\"\n\
-             [[rooms]]\norigin = \"http://127.0.0.1:9\"\ncapacity = 1\nrate = 0.01\nburst = 1\nsettle = \"1s\"\n\
-             claim_window = \"1h\"\nabsent_after = \"1h\"\ngrace = \"2h\"\n"
+             [[rooms]]\n{room}"
         );
         let file = dir.join("stanchion.toml");
         fs::write(&file, config)?;
@@ -102,6 +120,53 @@ pub fn nginx(file: &[u8], cached: bool) -> anyhow::Result<Server> {
         fs::set_permissions(dir, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
         let mut command = Command::new("nginx");
         command.arg("-p").arg(dir).args(["-c", "nginx.conf", "-g", "daemon off;"]);
+        Ok(command)
+    })
+}
+
+/// nginx as an origin that answers everything with this.
+pub fn nginx_origin(body: &str) -> anyhow::Result<Server> {
+    nginx_site(&format!("location / {{ return 200 '{body}'; }}"))
+}
+
+/// nginx before that origin, with the pool of connections that its documentation advises.
+pub fn nginx_proxy(origin: &Server) -> anyhow::Result<Server> {
+    let origin = origin.port;
+    nginx_site(&format!(
+        "location / {{ proxy_pass http://shop; proxy_http_version 1.1; proxy_set_header Connection ''; \
+         proxy_set_header Host $host; proxy_set_header X-Forwarded-For $remote_addr; }} }}\n\
+         upstream shop {{ server 127.0.0.1:{origin}; keepalive 512; keepalive_requests 1000000000;"
+    ))
+}
+
+fn nginx_site(site: &str) -> anyhow::Result<Server> {
+    start(|port, dir| {
+        let config = format!(
+            "worker_processes auto;\npid nginx.pid;\nerror_log stderr crit;\nevents {{ worker_connections 16384; }}\n\
+             worker_rlimit_nofile 65536;\n\
+             http {{\n  access_log off;\n  tcp_nodelay on;\n  keepalive_requests 1000000000;\n\
+             server {{ listen 127.0.0.1:{port} reuseport backlog=16384; {site} }}\n}}\n"
+        );
+        fs::write(dir.join("nginx.conf"), config)?;
+        fs::set_permissions(dir, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+        let mut command = Command::new("nginx");
+        command.arg("-p").arg(dir).args(["-c", "nginx.conf", "-g", "daemon off;"]);
+        Ok(command)
+    })
+}
+
+/// HAProxy before that origin.
+pub fn haproxy(origin: &Server) -> anyhow::Result<Server> {
+    let origin = origin.port;
+    start(|port, dir| {
+        let config = format!(
+            "global\n  maxconn 20000\ndefaults\n  mode http\n  timeout connect 2s\n  timeout client 60s\n  \
+             timeout server 30s\n  option forwardfor\n  http-reuse always\nfrontend shop\n  bind 127.0.0.1:{port} backlog 16384\n  \
+             default_backend shop\nbackend shop\n  server shop 127.0.0.1:{origin}\n"
+        );
+        fs::write(dir.join("haproxy.cfg"), config)?;
+        let mut command = Command::new("haproxy");
+        command.args(["-db", "-f", "haproxy.cfg"]);
         Ok(command)
     })
 }

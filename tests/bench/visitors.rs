@@ -26,6 +26,28 @@ pub fn score(index: u32) -> Score {
     Score(FIRST_ARRIVAL + u64::from(index) * 100)
 }
 
+/// The cookie of a visitor who was let in an hour ago, and stays for another.
+pub fn session(index: u32) -> anyhow::Result<String> {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_secs();
+    let (admitted, until) = (now - DAY / 24, now + DAY / 24);
+    let claims = Claims {
+        typ: TokenType::Session,
+        room: "main".parse()?,
+        sub: id(index),
+        score: score(index),
+        iat: admitted,
+        exp: until,
+        epoch: 1,
+        draw: false,
+        arrival: None,
+        ahead: None,
+        called_ms: Some(admitted * 1_000),
+        admitted_ms: Some(admitted * 1_000),
+    };
+    let keyring = Keyring::new(SigningKey::from_secret(&SECRET)?, Vec::new());
+    Ok(format!("stanchion_s_main={}", keyring.mint(&claims)))
+}
+
 /// The cookie of visitor number `index`, good for the room `main`.
 pub fn cookie(index: u32) -> anyhow::Result<String> {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_secs();

@@ -36,9 +36,9 @@ impl Load {
         let script = format!(
             "local requests, last = {{ {list} }}, 0\n\
              function request()\n  last = last % #requests + 1\n  return requests[last]\nend\n\
-             function done(summary)\n  local e = summary.errors\n  \
-             io.write(string.format('RESULT %d %d %d %d\\n', summary.requests, summary.duration, e.status, \
-             e.connect + e.read + e.write + e.timeout))\nend\n"
+             function done(summary, latency)\n  local e = summary.errors\n  \
+             io.write(string.format('RESULT %d %d %d %d %d\\n', summary.requests, summary.duration, e.status, \
+             e.connect + e.read + e.write + e.timeout, latency:percentile(99)))\nend\n"
         );
         let dir = tempfile::tempdir()?;
         fs::write(dir.path().join("load.lua"), script)?;
@@ -66,12 +66,12 @@ impl Load {
             .split(' ')
             .map(str::parse)
             .collect::<Result<_, _>>()?;
-        let [requests, micros, refused, errors] = numbers[..] else { bail!("wrk said {said}") };
+        let [requests, micros, refused, errors, p99_micros] = numbers[..] else { bail!("wrk said {said}") };
         // wrk counts statuses of 400 and more.
         let wrong = if self.status < 400 { refused } else { 0.0 };
         if wrong + errors > 0.0 || requests == 0.0 {
             bail!("of {requests} requests {wrong} were refused, and {errors} failed");
         }
-        Ok(Sample { per_second: requests * 1e6 / micros, per_cpu_second: requests / cpu })
+        Ok(Sample { per_second: requests * 1e6 / micros, per_cpu_second: requests / cpu, p99_ms: p99_micros / 1e3 })
     }
 }

@@ -5,6 +5,7 @@ mod drain;
 mod failures;
 mod fields;
 mod framing;
+mod origins;
 mod refusals;
 mod streaming;
 mod upgrades;
