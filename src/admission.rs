@@ -12,6 +12,7 @@ pub mod joins;
 mod kept;
 pub mod live_room;
 pub mod policy;
+mod prequeue;
 pub mod presence;
 pub mod recent;
 mod runner;
