@@ -4,7 +4,8 @@
 -- ARGV: 1 to 12 the policy: capacity, rate, burst, claim window ms, session ms, absent after ms, grace ms, opens at ms (0: at
 --   once), settle ms, pre-queue opens at ms (0: none), closes at ms (0: never), 1 for a lottery; 13 the epoch that was reached;
 --   of a new state: 14 how long nobody is called or let straight in, ms; 15 mode; 16 whether the draw is done; 17 to 19 the
---   draw's commitment, digest and public value, '' for none; 20 when the history began in which its roster was closed, ms
+--   draw's commitment, digest and public value, '' for none; 20 when the history began in which its roster was closed, ms;
+--   21 how many were in it, 22 when the last of them came, us
 -- Reply: 1 if the state was created, else 0
 
 local POLICY = {
@@ -30,6 +31,8 @@ local function create()
   set('mode', tonumber(ARGV[15]))
   set('drawn', tonumber(ARGV[16]))
   set('sealed_since_ms', tonumber(ARGV[20]))
+  set('sealed_count', tonumber(ARGV[21]))
+  set('sealed_until', tonumber(ARGV[22]))
   for _, bucket in ipairs({ 'call', 'entry' }) do
     set(bucket .. '_tokens', first_tokens)
     set(bucket .. '_at_us', now_us)

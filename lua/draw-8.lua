@@ -33,7 +33,13 @@ if #visitors > 0 then
 end
 set('drawn_to', math.max(state.drawn_to, tonumber(ARGV[2])))
 if ARGV[3] == '1' then
+  -- Once: this does nothing more when everybody drew.
   set('drawn', 1)
+  if state.sealed_since_ms < state.since_ms then
+    -- The roster may be lost, and who was in it comes back with what they drew, now that it can be known. Whoever came later
+    -- waits here already.
+    set('settle_until_ms', math.max(state.settle_until_ms, now_ms + state.settle_ms))
+  end
 end
 save()
 return 1

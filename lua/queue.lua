@@ -23,7 +23,7 @@ local FIELDS = {
   'since_ms', 'settle_until_ms', 'epoch', 'mode', 'opens_at_ms', 'capacity', 'rate', 'burst', 'claim_ms', 'session_ms',
   'absent_ms', 'grace_ms', 'clock_us', 'raw_us', 'watched_ms', 'resumed_ms', 'last_score', 'watermark', 'call_tokens',
   'call_at_us', 'entry_tokens', 'entry_at_us', 'joined_total', 'called_total', 'admitted_total', 'no_shows_total',
-  'settle_ms', 'prequeue_at_ms', 'closes_at_ms', 'lottery', 'drawn', 'drawn_to', 'sealed_since_ms', 'last_over',
+  'settle_ms', 'prequeue_at_ms', 'closes_at_ms', 'lottery', 'drawn', 'drawn_to', 'sealed_since_ms', 'sealed_count', 'sealed_until', 'last_over',
   'call_rate', 'set_capacity', 'set_rate', 'configured_us', 'lease_owner', 'lease_until_ms', 'reason',
 }
 -- What the draw publishes, each once: the commitment to the seed, the roster's digest, the public value.

@@ -3,7 +3,7 @@
 -- ARGV: none of its own
 -- Reply: none of its own. A place is six integers, unused ones 0:
 --   0 none | 1 waiting, score, 1 + how many are ahead or 0 | 2 called, score, deadline ms, wait ms | 3 inside, score, end ms, called ms, admitted ms,
---   fresh | 4 not open, mode | 5 in the roster, arrival
+--   fresh | 4 not open, mode | 5 in the roster, arrival, when the history began whose roster that is, ms
 
 local P_NONE, P_WAITING, P_CALLED, P_INSIDE, P_NOT_OPEN, P_REGISTERED = 0, 1, 2, 3, 4, 5
 -- Draws are below, arrivals (since 2005) above: who draws stands before who comes later.
@@ -111,11 +111,16 @@ local function may_leave_roster()
   return now_ms < state.opens_at_ms and not is_sealed()
 end
 
+-- In the roster of the present history; or in the one that was closed, whatever was lost since.
+local function registered(arrival)
+  return place(P_REGISTERED, arrival, state.sealed_since_ms > 0 and state.sealed_since_ms or state.since_ms)
+end
+
 local function enter_roster(visitor, arrival)
   redis.call('ZADD', ROSTER, 'NX', text(arrival), visitor)
   set('last_score', math.max(state.last_score, arrival))
   add('joined_total', 1)
-  return place(P_REGISTERED, arrival)
+  return registered(arrival)
 end
 
 -- The place of someone who takes part in a draw that is still to come, else nil.
@@ -124,7 +129,7 @@ local function roster_place(visitor)
   if not arrival or is_over(visitor, tonumber(arrival) / 1000) then
     return nil
   end
-  return place(P_REGISTERED, tonumber(arrival))
+  return registered(tonumber(arrival))
 end
 
 -- Gives back the place a token proves to someone the room does not know. A token from before the present history is
@@ -139,14 +144,17 @@ local function restore(visitor, score, issued_ms)
   -- Nobody need be seen in the pre-queue, so whoever came in it has until the opening, and one grace.
   local is_in_time = believes_lost_history() or (came_for_the_draw and now_ms < state.opens_at_ms + state.grace_ms)
   local of_lost_history = issued_ms < state.since_ms and is_in_time
-  if not of_lost_history or is_over(visitor, issued_ms) or score <= 0 or score >= ASIDE then
+  -- A token that was given anew in the pre-queue stands for the arrival it tells.
+  local held_since_ms = came_for_the_draw and math.min(issued_ms, score / 1000) or issued_ms
+  if not of_lost_history or is_over(visitor, held_since_ms) or score <= 0 or score >= ASIDE then
     return place(P_NONE)
   end
   local draws = came_for_the_draw and state.drawn == 0
-  if draws and is_sealed() then
-    -- Who came in the history whose roster was closed is in it, also when it was lost since; the node will know their draw.
-    if issued_ms >= state.sealed_since_ms then
-      return place(P_REGISTERED, score)
+  if came_for_the_draw and is_sealed() then
+    -- Who came in the history whose roster was closed is in it, also when it was lost since. What they drew the node knows,
+    -- or will with its next look where everybody drew already.
+    if issued_ms >= state.sealed_since_ms and score <= state.sealed_until then
+      return registered(score)
     end
     -- Who came before, and not back in time, is not: a draw of theirs could not be verified. They are next behind the drawn.
     draws = false

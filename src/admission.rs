@@ -14,6 +14,7 @@ mod kept;
 pub mod live_room;
 mod page;
 pub mod policy;
+mod prequeue;
 pub mod presence;
 pub mod recent;
 mod runner;

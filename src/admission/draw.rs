@@ -76,7 +76,7 @@ impl LiveRoom {
             }
             // Lost before it was closed: there is time to come back to it.
             Ok(_) if draw.digest.is_none() => match self.queue.claim(claims.sub, Some(proof_of(claims))).await {
-                Ok(Place::Registered { arrival }) => Some(arrival),
+                Ok(Place::Registered { arrival, .. }) => Some(arrival),
                 Ok(_) => None,
                 Err(_) => Some(came),
             },
@@ -255,5 +255,9 @@ pub(super) async fn publish_again(
     draw.digest = digest.or_else(|| known.digest.clone());
     draw.public = public.or_else(|| known.public.clone());
     draw.sealed_since_ms = known.sealed_since_ms;
+    if known.digest.is_some() {
+        draw.roster = known.roster;
+        draw.sealed_until = known.sealed_until;
+    }
     Ok(())
 }

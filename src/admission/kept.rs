@@ -36,6 +36,10 @@ pub(super) struct Kept {
     public: Option<String>,
     is_done: bool,
     sealed_since_ms: u64,
+    #[serde(default)]
+    roster: u64,
+    #[serde(default)]
+    sealed_until: u64,
 }
 
 impl Kept {
@@ -55,6 +59,9 @@ impl Kept {
             public: draw.public,
             is_done: draw.is_done,
             sealed_since_ms: draw.sealed_since_ms,
+            // Before that it changes all the time.
+            roster: draw.digest.as_ref().map_or(0, |_| draw.roster),
+            sealed_until: draw.sealed_until,
         })
     }
 
@@ -78,6 +85,8 @@ impl Kept {
             public: self.public.clone(),
             is_done: self.is_done,
             sealed_since_ms: self.sealed_since_ms,
+            roster: self.roster,
+            sealed_until: self.sealed_until,
             ..Draw::default()
         }
     }

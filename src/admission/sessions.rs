@@ -48,6 +48,7 @@ impl LiveRoom {
             epoch: self.view().snapshot.epoch,
             draw: false,
             arrival: None,
+            since_ms: None,
             ahead: None,
             called_ms: Some(called_ms),
             admitted_ms: Some(admitted_ms),

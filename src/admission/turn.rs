@@ -98,7 +98,7 @@ impl LiveRoom {
         }
     }
 
-    async fn come_back(self: &Arc<Self>, claims: Claims, may_enter: bool) -> Turn {
+    pub(super) async fn come_back(self: &Arc<Self>, claims: Claims, may_enter: bool) -> Turn {
         if claims.iat == PROMISE {
             return self.arrive(claims.sub, Some(claims), may_enter).await;
         }
@@ -113,7 +113,7 @@ impl LiveRoom {
     }
 
     /// What the store says. Claims when called.
-    async fn ask(&self, claims: Claims, proof: Option<Proof>) -> Turn {
+    pub(super) async fn ask(&self, claims: Claims, proof: Option<Proof>) -> Turn {
         let unknown = if claims.draw { Standing::Registered } else { Standing::Waiting };
         match self.queue.claim(claims.sub, proof).await {
             Ok(place) => self.found(place, claims),
@@ -126,40 +126,6 @@ impl LiveRoom {
                 Turn::held(unknown, claims)
             }
         }
-    }
-
-    /// Whoever came before the opening has an order once everybody drew: any node can say which, so nobody asks the store.
-    /// Only where it lost the roster in the pre-queue it must be asked who came back to it in time: a draw of anybody else
-    /// could not be verified.
-    async fn wait_for_the_draw(self: &Arc<Self>, claims: Claims) -> Turn {
-        let view = self.view().clone();
-        // The operator called the draw off: there is no order to keep.
-        let Some(draw) = &view.snapshot.draw else { return Turn::held(Standing::Expired, claims) };
-        let proof = proof_of(&claims);
-        let Some(score) = self.draw_of(claims.sub) else {
-            if self.has_left_the_pre_queue(&claims) {
-                return Turn::held(Standing::Expired, claims);
-            }
-            if self.expired.contains(claims.sub, self.now_ms()) && !self.is_away() {
-                return self.ask(claims, Some(proof)).await;
-            }
-            if proof.issued_at_ms < view.snapshot.since_ms {
-                self.presence.note(claims.sub, proof);
-            }
-            return Turn::held(Standing::Registered, claims);
-        };
-        if !self.took_part(&claims, draw) {
-            if self.is_away() {
-                return Turn::held(Standing::Registered, claims);
-            }
-            // Their arrival is their order then. Whoever left has none, whatever the store lost.
-            let proof = Some(proof).filter(|_| !self.has_left_the_pre_queue(&claims));
-            return self.ask(claims, proof).await;
-        }
-        // Issued when the receipt was: a store that has lost the line since must believe it.
-        let drawn = Claims { score, draw: false, arrival: Some(claims.score), ..claims };
-        let turn = Box::pin(self.come_back(drawn, true)).await;
-        Turn { is_new: turn.is_new || turn.queue.is_some(), ..turn }
     }
 
     /// Whether the store has nothing else to say of someone in the line, or cannot say it. Then they are noted as present.
@@ -177,7 +143,7 @@ impl LiveRoom {
         claims.score <= view.snapshot.watermark || self.expired.contains(claims.sub, view.now_ms(&*self.clock))
     }
 
-    fn found(&self, place: Place, claims: Claims) -> Turn {
+    pub(super) fn found(&self, place: Place, claims: Claims) -> Turn {
         if place == Place::None {
             self.has_no_place(claims.sub, self.now_ms());
             return Turn::held(Standing::Expired, claims);
@@ -193,7 +159,7 @@ impl LiveRoom {
                 Turn::given(Standing::Waiting, Claims { arrival, ..self.queue_claims(claims.sub, score, None) })
             }
             Place::Called { wait_ms, .. } => Turn::held(Standing::Called { wait_ms }, claims),
-            Place::Registered { .. } => Turn::held(Standing::Registered, claims),
+            Place::Registered { arrival, since_ms } => self.registered(arrival, since_ms, claims),
             Place::Inside { .. } => match self.session_claims(claims.sub, place) {
                 Some(session) => Turn::let_in(session, Some(claims)),
                 None => Turn::held(Standing::Expired, claims),
@@ -228,11 +194,13 @@ impl LiveRoom {
                 self.presence.note(visitor, proof_of(&claims));
                 Turn::given(Standing::Waiting, claims)
             }
-            Some(Place::Registered { arrival }) => {
+            Some(Place::Registered { arrival, since_ms }) => {
                 // By the store's word: whatever of theirs was ended, this is another place.
                 self.expired.remove(visitor);
                 self.released.remove(visitor);
-                let receipt = Claims { draw: true, ..self.queue_claims(visitor, arrival, None) };
+                // A promise may be older than the roster.
+                let since_ms = Some(since_ms).filter(|since_ms| *since_ms > arrival.0 / 1_000);
+                let receipt = Claims { draw: true, since_ms, ..self.queue_claims(visitor, arrival, None) };
                 Turn::given(Standing::Registered, receipt)
             }
             // Another tab joined before, or an earlier join's answer was lost.
@@ -288,6 +256,7 @@ impl LiveRoom {
             epoch: view.snapshot.epoch,
             draw: false,
             arrival: None,
+            since_ms: None,
             ahead,
             called_ms: None,
             admitted_ms: None,
@@ -302,10 +271,14 @@ impl LiveRoom {
 }
 
 /// `iat` only knows the second, which cannot tell a token from one of a history that began in the same second. An
-/// order of arrival knows the moment.
+/// order of arrival knows the moment; and a token of who was put back into a roster, since when they are in it.
 pub(super) fn proof_of(claims: &Claims) -> Proof {
-    let arrived_ms = claims.score.0 / 1_000;
-    let issued_at_ms = if arrived_ms / 1_000 == claims.iat { arrived_ms } else { claims.iat.saturating_mul(1_000) };
+    let arrived_ms = claims.arrival.unwrap_or(claims.score).0 / 1_000;
+    let issued_at_ms = match claims.since_ms {
+        Some(since_ms) => since_ms.max(arrived_ms),
+        None if arrived_ms / 1_000 == claims.iat => arrived_ms,
+        None => claims.iat.saturating_mul(1_000),
+    };
     Proof { score: claims.score, issued_at_ms }
 }
 
@@ -329,12 +302,12 @@ impl Turn {
     }
 
     /// The visitor holds the token already.
-    fn held(standing: Standing, claims: Claims) -> Self {
+    pub(super) fn held(standing: Standing, claims: Claims) -> Self {
         Self { standing, queue: Some(claims), is_new: false }
     }
 
     /// The visitor is given the token now.
-    fn given(standing: Standing, claims: Claims) -> Self {
+    pub(super) fn given(standing: Standing, claims: Claims) -> Self {
         Self { standing, queue: Some(claims), is_new: true }
     }
 

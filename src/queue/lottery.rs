@@ -157,7 +157,7 @@ impl Queue {
     ) -> Result<[Option<String>; 3], QueueError> {
         let mut args = vec![epoch.into()];
         args.extend(facts.map(|fact| fact.unwrap_or_default().into()));
-        args.extend([roster.map_or("".into(), Into::into), "".into()]);
+        args.extend([roster.map_or("".into(), Into::into), "".into(), "".into(), "".into()]);
         self.run(&lua::SEAL, args).await?.facts()
     }
 
@@ -166,7 +166,7 @@ impl Queue {
         let facts = [&known.commitment, &known.digest, &known.public];
         let mut args = vec![epoch.into()];
         args.extend(facts.map(|fact| fact.as_deref().unwrap_or_default().into()));
-        args.extend(["".into(), known.sealed_since_ms.into()]);
+        args.extend(["".into(), known.sealed_since_ms.into(), known.roster.into(), known.sealed_until.into()]);
         self.run(&lua::SEAL, args).await?.facts()
     }
 

@@ -98,7 +98,7 @@ impl Reply {
             2 => Ok(Place::Called { score, deadline_ms: second, wait_ms: third }),
             3 => Ok(Place::Inside { score, expires_ms: second, called_ms: third, admitted_ms, fresh: fresh == 1 }),
             4 => mode_of(first).map(Place::NotOpen).ok_or_else(|| self.unexpected("a mode nobody knows")),
-            5 => Ok(Place::Registered { arrival: score }),
+            5 => Ok(Place::Registered { arrival: score, since_ms: second }),
             _ => Err(self.unexpected("a place nobody knows")),
         }
     }

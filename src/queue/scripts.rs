@@ -242,7 +242,7 @@ fn millis(duration: Duration) -> Arg {
 }
 
 /// What a new state begins with.
-fn past_args(policy: &Policy, past: Past<'_>) -> [Arg; 8] {
+fn past_args(policy: &Policy, past: Past<'_>) -> [Arg; 10] {
     let settle = match past {
         Past::Blank => Duration::ZERO,
         Past::Unknown | Past::Kept { .. } | Past::Seen(_) => policy.settle,
@@ -261,6 +261,8 @@ fn past_args(policy: &Policy, past: Past<'_>) -> [Arg; 8] {
         Past::Seen(snapshot) => snapshot.epoch,
         Past::Blank | Past::Unknown => 1,
     };
+    // Before that they come back, or do not.
+    let sealed_count = draw.digest.as_ref().map_or(0, |_| draw.roster);
     let fact = |fact: Option<String>| fact.unwrap_or_default().into();
     [
         epoch.into(),
@@ -271,6 +273,8 @@ fn past_args(policy: &Policy, past: Past<'_>) -> [Arg; 8] {
         fact(draw.digest),
         fact(draw.public),
         draw.sealed_since_ms.into(),
+        sealed_count.into(),
+        draw.sealed_until.into(),
     ]
 }
 

@@ -50,7 +50,7 @@ pub struct Snapshot {
 /// How far the draw is. The facts are published one after the other, and then stay.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Draw {
-    /// How many take part.
+    /// How many take part; from the digest on how many it names, also when the store lost them since.
     pub roster: u64,
     /// Before anybody came: what binds the operator, see [`Commitment`].
     pub commitment: Option<String>,
@@ -65,6 +65,9 @@ pub struct Draw {
     /// When the history of the store began in which the roster was closed, milliseconds: whoever came in it and stayed is in
     /// the roster, whoever came before only if they came back in time. 0 before that.
     pub sealed_since_ms: u64,
+    /// When the last of that roster came, microseconds; 0 before it was closed. Whoever came later is not in it, also where the opening was
+    /// put off since.
+    pub sealed_until: u64,
 }
 
 impl Snapshot {
@@ -118,9 +121,18 @@ impl Draw {
     fn read(reply: &mut Reply) -> Result<Option<Self>, QueueError> {
         let has_one = reply.number()? == 1;
         let (roster, is_done) = (reply.number()?, reply.number()? == 1);
-        let (drawn_to, sealed_since_ms) = (reply.number()?, reply.number()?);
+        let (drawn_to, sealed_since_ms, sealed_until) = (reply.number()?, reply.number()?, reply.number()?);
         let [commitment, digest, public] = reply.facts()?;
-        Ok(has_one.then_some(Self { roster, commitment, digest, public, is_done, drawn_to, sealed_since_ms }))
+        Ok(has_one.then_some(Self {
+            roster,
+            commitment,
+            digest,
+            public,
+            is_done,
+            drawn_to,
+            sealed_since_ms,
+            sealed_until,
+        }))
     }
 }
 

@@ -235,6 +235,9 @@ pub enum Place {
     Registered {
         /// When they came, microseconds by the store's clock.
         arrival: Score,
+        /// When the history of the store began in whose roster they are, milliseconds: the present one until the roster is
+        /// closed, then the one in which it was.
+        since_ms: u64,
     },
     /// The room takes nobody now.
     NotOpen(Mode),

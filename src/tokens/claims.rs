@@ -38,6 +38,9 @@ pub struct Claims {
     pub draw: bool,
     /// `arrival`: when someone who drew came, as in the roster. What is in `score` until they draw.
     pub arrival: Option<Score>,
+    /// `since_ms`: when the history of the store began in whose roster they are, Unix milliseconds. Only of those who came
+    /// before it and were put back: the token of anybody else tells by its age.
+    pub since_ms: Option<u64>,
     /// `ahead`: how many waited before the visitor at joining, if that is known: never more since. Only in queue tokens.
     pub ahead: Option<u64>,
     /// `called_ms`: when the visitor was called, Unix milliseconds. Only in session tokens.
@@ -63,6 +66,8 @@ struct Payload<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     arrival: Option<Score>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    since_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     ahead: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     called_ms: Option<u64>,
@@ -84,6 +89,7 @@ impl Claims {
             epoch: self.epoch,
             draw: self.draw,
             arrival: self.arrival,
+            since_ms: self.since_ms,
             ahead: self.ahead,
             called_ms: self.called_ms,
             admitted_ms: self.admitted_ms,
@@ -104,6 +110,7 @@ impl Claims {
             epoch: payload.epoch,
             draw: payload.draw,
             arrival: payload.arrival,
+            since_ms: payload.since_ms,
             ahead: payload.ahead,
             called_ms: payload.called_ms,
             admitted_ms: payload.admitted_ms,

@@ -61,6 +61,7 @@ pub fn cookie(index: u32) -> anyhow::Result<String> {
         epoch: 1,
         draw: false,
         arrival: None,
+        since_ms: None,
         ahead: None,
         called_ms: None,
         admitted_ms: None,

@@ -1,5 +1,6 @@
 //! The lottery from outside: the pre-queue, the draw, and the proof that it was fair.
 
+mod losses;
 mod nodes;
 mod operator;
 mod proof;

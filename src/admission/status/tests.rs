@@ -45,6 +45,7 @@ fn holder(standing: Standing) -> Turn {
         epoch: 1,
         draw: false,
         arrival: None,
+        since_ms: None,
         ahead: None,
         called_ms: None,
         admitted_ms: None,

@@ -22,6 +22,7 @@ fn claims(typ: TokenType) -> Claims {
         epoch: 3,
         draw: false,
         arrival: None,
+        since_ms: None,
         ahead: None,
         called_ms: session.then_some(NOW * 1_000 - 2_000),
         admitted_ms: session.then_some(NOW * 1_000 - 1_000),
@@ -209,7 +210,7 @@ proptest! {
         let room: RoomName = name.parse().unwrap();
         let claims = Claims {
             typ: TokenType::Session, room: room.clone(), sub: VisitorId::from_bits(bits), score: Score(score),
-            iat, exp, epoch, draw: called_ms.is_none(), arrival: admitted_ms.map(Score), ahead, called_ms, admitted_ms,
+            iat, exp, epoch, draw: called_ms.is_none(), arrival: admitted_ms.map(Score), since_ms: called_ms, ahead, called_ms, admitted_ms,
         };
         let token = keys.mint(&claims);
         prop_assert!(token.len() <= MAX_TOKEN_BYTES);

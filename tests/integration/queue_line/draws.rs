@@ -31,6 +31,11 @@ super::on_both_engines!(
     a_loss_after_the_draw_keeps_the_order,
     a_loss_in_the_pre_queue_is_made_good_until_the_opening_and_then_behind_the_drawn,
     a_second_loss_after_the_digest_keeps_both_the_drawn_and_the_others,
+    who_comes_for_the_draw_when_it_was_done_over_a_lost_roster_is_told_to_draw,
+    nobody_is_called_before_the_drawn_had_time_to_come_back,
+    the_roster_counts_as_it_was_published_after_a_loss,
+    who_was_put_back_proves_it_after_a_second_loss_and_nobody_else_does,
+    who_left_the_roster_is_not_put_back_by_a_token_of_before,
 );
 
 const OPENS_MS: u64 = START_US / 1_000 + 60_000;
@@ -63,8 +68,22 @@ async fn commit(world: &World, epoch: u64) {
 
 async fn register(world: &World, who: VisitorId) -> Score {
     match world.arrive(who, None, true).await {
-        Place::Registered { arrival } => arrival,
+        Place::Registered { arrival, .. } => arrival,
         other => panic!("not in the roster but {other:?}"),
+    }
+}
+
+/// In the roster of this history, or in the one that was closed.
+async fn in_roster(world: &World, arrival: Score) -> Place {
+    let now = world.snapshot().await;
+    let sealed_since_ms = now.draw.unwrap().sealed_since_ms;
+    Place::Registered { arrival, since_ms: if sealed_since_ms > 0 { sealed_since_ms } else { now.since_ms } }
+}
+
+fn arrival_of(place: Place) -> Option<Score> {
+    match place {
+        Place::Registered { arrival, .. } => Some(arrival),
+        _ => None,
     }
 }
 
@@ -182,11 +201,11 @@ async fn a_place_in_the_roster_is_one_and_repeats_only_read(world: World) {
     for _ in 0..3 {
         world.clock.advance(Duration::from_millis(5));
         assert_eq!(register(&world, visitor(1)).await, first);
-        assert_eq!(world.claim(visitor(1)).await, Place::Registered { arrival: first });
-        assert_eq!(world.look(visitor(1)).await, Place::Registered { arrival: first });
+        assert_eq!(world.claim(visitor(1)).await, in_roster(&world, first).await);
+        assert_eq!(world.look(visitor(1)).await, in_roster(&world, first).await);
         assert_eq!(
             world.queue.seen(&[(visitor(1), super::world::never_believed())]).await.unwrap(),
-            [Place::Registered { arrival: first }]
+            [in_roster(&world, first).await]
         );
     }
     let after = world.snapshot().await;
@@ -442,12 +461,14 @@ async fn a_loss_in_the_pre_queue_loses_no_place_in_the_draw(world: World) {
     let crowd = crowd(&world, 0..12).await;
     lose(&mut world, true).await;
     assert_eq!(facts(&world).await.commitment, Some(seed().commitment("nonce", None)));
+    let since_ms = world.snapshot().await.since_ms;
     assert_eq!(
         world.queue.seen(&crowd[..6]).await.unwrap(),
-        crowd[..6].iter().map(|(_, proof)| Place::Registered { arrival: proof.score }).collect::<Vec<_>>()
+        crowd[..6].iter().map(|(_, proof)| Place::Registered { arrival: proof.score, since_ms }).collect::<Vec<_>>()
     );
     for (who, proof) in &crowd[6..] {
-        assert_eq!(world.arrive(*who, Some(*proof), true).await, Place::Registered { arrival: proof.score });
+        let back = world.arrive(*who, Some(*proof), true).await;
+        assert_eq!(back, in_roster(&world, proof.score).await);
     }
     until_open(&world).await;
     let public = close(&world, 5).await;
@@ -464,7 +485,8 @@ async fn a_loss_between_the_digest_and_the_draw_keeps_order_and_facts(world: Wor
     let before = facts(&world).await;
     assert_eq!((before.digest, before.public.as_deref()), (Some(public.clone()), Some(&*public)));
     for (who, proof) in &crowd {
-        assert_eq!(world.arrive(*who, Some(*proof), true).await, Place::Registered { arrival: proof.score });
+        let back = world.arrive(*who, Some(*proof), true).await;
+        assert_eq!(back, in_roster(&world, proof.score).await);
     }
     assert_eq!(world.call_all().await, 0);
     // The node draws over a roster that is gone; what everybody drew follows from seed and public value all the same.
@@ -514,10 +536,11 @@ async fn a_loss_in_the_pre_queue_is_made_good_until_the_opening_and_then_behind_
     let short = Policy { grace: Duration::from_secs(20), ..lottery() };
     world.queue.configure(&short, Past::Unknown).await.unwrap();
     world.pass(Duration::from_secs(25)).await;
+    let since_ms = world.snapshot().await.since_ms;
     let back = world.queue.seen(&crowd[..3]).await.unwrap();
     assert_eq!(
         back,
-        crowd[..3].iter().map(|(_, proof)| Place::Registered { arrival: proof.score }).collect::<Vec<_>>()
+        crowd[..3].iter().map(|(_, proof)| Place::Registered { arrival: proof.score, since_ms }).collect::<Vec<_>>()
     );
     until_open(&world).await;
     let public = close(&world, 5).await;
@@ -557,7 +580,8 @@ async fn a_second_loss_after_the_digest_keeps_both_the_drawn_and_the_others(worl
     assert_eq!(facts(&world).await.sealed_since_ms, sealed_since_ms, "remembered with the digest");
     // The roster is gone. These were in it for certain, those cannot prove it.
     for (who, proof) in &new {
-        assert_eq!(world.arrive(*who, Some(*proof), true).await, Place::Registered { arrival: proof.score });
+        let back = world.arrive(*who, Some(*proof), true).await;
+        assert_eq!(back, in_roster(&world, proof.score).await);
     }
     for (who, proof) in &early {
         let place = Place::Waiting { score: proof.score, ahead: None };
@@ -570,4 +594,123 @@ async fn a_second_loss_after_the_digest_keeps_both_the_drawn_and_the_others(worl
     let mut expected = drawn_order(&visitors(10..12), &public);
     expected.extend(visitors(0..4));
     assert_eq!(order(&world, &visitors(0..20)).await, expected);
+}
+
+async fn who_comes_for_the_draw_when_it_was_done_over_a_lost_roster_is_told_to_draw(world: World) {
+    let mut world = prequeue(world).await;
+    let crowd = crowd(&world, 0..9).await;
+    until_open(&world).await;
+    let public = close(&world, 5).await;
+    lose(&mut world, true).await;
+    draw_all(&world, &public).await;
+    // By nodes that do not know yet that it is done.
+    for (who, proof) in &crowd[..3] {
+        assert_eq!(arrival_of(world.arrive(*who, Some(*proof), true).await), Some(proof.score));
+    }
+    for place in world.queue.seen(&crowd[3..6]).await.unwrap() {
+        assert!(arrival_of(place).is_some(), "{place:?}");
+    }
+    for (who, proof) in &crowd[6..] {
+        assert_eq!(arrival_of(world.queue.claim(*who, Some(*proof)).await.unwrap()), Some(proof.score));
+    }
+    assert_eq!(world.snapshot().await.line, 0);
+    let lots = seed().with(&public);
+    let drawn: Vec<_> = crowd.iter().map(|(who, proof)| (*who, Proof { score: lots.of(*who), ..*proof })).collect();
+    world.queue.seen(&drawn).await.unwrap();
+    assert_eq!(order(&world, &visitors(0..12)).await, drawn_order(&visitors(0..9), &public));
+}
+
+/// G3, when the roster was lost between the digest and the draw.
+async fn nobody_is_called_before_the_drawn_had_time_to_come_back(world: World) {
+    let mut world = prequeue(world).await;
+    let crowd = crowd(&world, 0..9).await;
+    until_open(&world).await;
+    let public = close(&world, 5).await;
+    lose(&mut world, true).await;
+    world.wait_in_line(visitor(50)).await;
+    world.pass(SETTLE).await;
+    draw_all(&world, &public).await;
+    assert!(facts(&world).await.is_done);
+    assert_eq!(world.call_all().await, 0, "a newcomer is called before all who drew");
+    assert!(!is_inside(world.arrive(visitor(51), None, true).await), "straight in, before those who drew");
+    world.pass(SETTLE - Duration::from_millis(1)).await;
+    let lots = seed().with(&public);
+    let drawn: Vec<_> = crowd.iter().map(|(who, proof)| (*who, Proof { score: lots.of(*who), ..*proof })).collect();
+    world.queue.seen(&drawn).await.unwrap();
+    assert_eq!(world.call_all().await, 0);
+    world.pass(Duration::from_millis(1)).await;
+    for who in drawn_order(&visitors(0..9), &public) {
+        world.queue.call(1).await.unwrap();
+        assert!(is_inside(world.claim(who).await));
+    }
+}
+
+async fn the_roster_counts_as_it_was_published_after_a_loss(world: World) {
+    let mut world = prequeue(world).await;
+    crowd(&world, 0..9).await;
+    until_open(&world).await;
+    let public = close(&world, 5).await;
+    assert_eq!(facts(&world).await.roster, 9);
+    lose(&mut world, true).await;
+    assert_eq!(facts(&world).await.roster, 9);
+    draw_all(&world, &public).await;
+    assert_eq!(facts(&world).await.roster, 9);
+    // Also where a node knew nothing at first, and another says it again.
+    let known = facts(&world).await;
+    lose(&mut world, false).await;
+    assert_eq!(facts(&world).await.roster, 0);
+    world.pass(SETTLE).await;
+    world.queue.seal_again(1, &known).await.unwrap();
+    assert_eq!(facts(&world).await.roster, 9);
+}
+
+/// What a node puts into the token of who was put back: since when they are in a roster.
+fn given_again(who: VisitorId, place: Place) -> (VisitorId, Proof) {
+    match place {
+        Place::Registered { arrival, since_ms } => {
+            (who, Proof { score: arrival, issued_at_ms: since_ms.max(arrival.0 / 1_000) })
+        }
+        other => panic!("not in the roster but {other:?}"),
+    }
+}
+
+async fn who_was_put_back_proves_it_after_a_second_loss_and_nobody_else_does(world: World) {
+    let mut world = prequeue(world).await;
+    let first = crowd(&world, 0..6).await;
+    lose(&mut world, true).await;
+    let back = world.queue.seen(&first[..4]).await.unwrap();
+    let back: Vec<_> = first.iter().zip(back).map(|((who, _), place)| given_again(*who, place)).collect();
+    until_open(&world).await;
+    let public = close(&world, 5).await;
+    lose(&mut world, true).await;
+    for (who, proof) in &back {
+        assert_eq!(world.arrive(*who, Some(*proof), true).await, in_roster(&world, proof.score).await);
+    }
+    for (who, proof) in &first[4..] {
+        let behind = Place::Waiting { score: proof.score, ahead: None };
+        assert_eq!(world.arrive(*who, Some(*proof), true).await, behind, "was not back when it was closed");
+    }
+    draw_all(&world, &public).await;
+    let lots = seed().with(&public);
+    let drawn: Vec<_> = back.iter().map(|(who, proof)| (*who, Proof { score: lots.of(*who), ..*proof })).collect();
+    world.queue.seen(&drawn).await.unwrap();
+    let mut expected = drawn_order(&visitors(0..4), &public);
+    expected.extend(visitors(4..6));
+    assert_eq!(order(&world, &visitors(0..10)).await, expected);
+}
+
+async fn who_left_the_roster_is_not_put_back_by_a_token_of_before(world: World) {
+    let mut world = prequeue(world).await;
+    let first = crowd(&world, 0..2).await;
+    lose(&mut world, true).await;
+    let back = world.queue.seen(&first).await.unwrap();
+    let (who, again) = given_again(visitor(0), back[0]);
+    world.clock.advance(Duration::from_millis(1));
+    assert!(world.queue.leave(who).await.unwrap());
+    for proof in [again, first[0].1] {
+        assert_eq!(world.arrive(who, Some(proof), true).await, Place::None);
+    }
+    // They come again, at the end.
+    assert!(register(&world, who).await > again.score);
+    assert_eq!(facts(&world).await.roster, 2);
 }

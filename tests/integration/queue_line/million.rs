@@ -35,6 +35,7 @@ fn claims(rank: u32, now: u64) -> Claims {
         epoch: 1,
         draw: false,
         arrival: None,
+        since_ms: None,
         ahead: None,
         called_ms: None,
         admitted_ms: None,
