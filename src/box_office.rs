@@ -8,6 +8,7 @@
 //! | [`inventory`] | who holds and who bought what: in the store, fast, rebuilt from the ledger at any time |
 //! | [`ledger`] | orders, payments and sold seats in SQL: the source of truth; all SQL is there |
 //! | [`office`], [`orders`], [`window`] | the two together: hold, order, show |
+//! | [`best`] | which seats are the best that are free |
 //! | [`provider`], [`pacer`], [`worker`], [`webhooks`], [`reconcile`] | money: ask for it, in turn; hear of it; ask again |
 //! | [`http`], [`pages`], [`views`] | how all of it looks from outside |
 //! | [`repair`], [`compare`] | the store against the ledger: what went wrong behind their backs is found and mended |
@@ -21,6 +22,7 @@
 //! the inventory is told afterwards, as often as it takes.
 
 pub mod audit;
+mod best;
 mod compare;
 pub mod config;
 mod http;
@@ -117,6 +119,7 @@ impl BoxOffice {
             running: Arc::default(),
             task_due: Notify::new(),
             tell_due: Notify::new(),
+            choosing: best::Choosing::default(),
             rebuilding: Semaphore::new(1),
             reconciler: repair::Reconciler::default(),
         };

@@ -22,9 +22,10 @@ pub use view::{Counts, Inventory as InventoryState};
 use self::{
     keys::Keys,
     scripts::{
-        ERASE, FIND_HOLD, FORGET_SALE, HOLD_SEATS, HOLD_TICKETS, OPEN_EVENT, PAY_HOLD, REHOLD, RELEASE_HOLD, SELL,
-        SWEEP_HOLDS, VIEW_SEATS,
+        ERASE, FIND_HOLD, FORGET_SALE, HOLD_BEST, HOLD_SEATS, HOLD_TICKETS, OPEN_EVENT, PAY_HOLD, REHOLD, RELEASE_HOLD,
+        SELL, SWEEP_HOLDS, VIEW_SEATS,
     },
+    view::Reply,
 };
 use super::{
     ids::{HoldId, OrderId},
@@ -70,6 +71,8 @@ pub enum Held {
         deadline_ms: u64,
         /// How long that is from now.
         left: Duration,
+        /// The seats; empty for general admission.
+        seats: Vec<String>,
     },
     /// The hold of this name was, and is over.
     Over,
@@ -82,6 +85,13 @@ pub enum Held {
         /// How many.
         free: u32,
     },
+    /// None of it: as many seats are free, but not side by side.
+    Apart {
+        /// How many.
+        free: u32,
+    },
+    /// None of it: others were faster again and again.
+    Contended,
 }
 
 /// What became of an attempt to act on a hold.
@@ -140,19 +150,33 @@ impl Inventory {
             &HOLD_SEATS
         };
         let reply = self.run(script, &keys, args).await?;
-        match scripts::ints(script, &reply)? {
-            (1, rest) => match rest.iter().map(|ms| u64::try_from(*ms)).collect::<Result<Vec<_>, _>>().as_deref() {
-                Ok(&[deadline_ms, left_ms]) => Ok(Held::Until { deadline_ms, left: Duration::from_millis(left_ms) }),
-                _ => Err(scripts::unexpected(script, &reply).into()),
-            },
-            (-2, _) => Ok(Held::Over),
-            (-3, _) => Ok(Held::OtherWish),
-            (0, rest) if wanted.seats.is_empty() => {
+        match view::held(&reply).ok_or_else(|| scripts::unexpected(script, &reply))? {
+            Reply::Is(outcome) => Ok(outcome),
+            Reply::Not(rest) if wanted.seats.is_empty() => {
                 let free = rest.first().and_then(|free| u32::try_from(*free).ok()).unwrap_or(0);
                 Ok(Held::NotEnough { free })
             }
-            (0, positions) => Ok(Held::Taken(positions.iter().filter_map(|at| nth(&wanted.seats, *at)).collect())),
-            _ => Err(InventoryError::Lost),
+            Reply::Not(taken) => Ok(Held::Taken(nth(&wanted.seats, &taken))),
+            Reply::Lost => Err(InventoryError::Lost),
+        }
+    }
+
+    /// Holds `quantity` seats of a choice: the first of its `blocks` that is free, each as many neighbours, or else the
+    /// first free ones behind them; or nothing. Idempotent for the same `hold`, as long as it is remembered.
+    pub async fn hold_best(
+        &self,
+        hold: &HoldId,
+        quantity: u32,
+        choice: &[String],
+        blocks: u32,
+        ttl: Duration,
+    ) -> Result<Held, InventoryError> {
+        let args = vec![hold.as_str().into(), millis(ttl), quantity.into(), blocks.into(), choice.join(",").into()];
+        let reply = self.run(&HOLD_BEST, &self.hold_keys(choice), args).await?;
+        match view::held(&reply).ok_or_else(|| scripts::unexpected(&HOLD_BEST, &reply))? {
+            Reply::Is(outcome) => Ok(outcome),
+            Reply::Not(taken) => Ok(Held::Taken(nth(choice, &taken))),
+            Reply::Lost => Err(InventoryError::Lost),
         }
     }
 
@@ -279,7 +303,7 @@ impl Inventory {
 fn parse_record(record: &str) -> Option<Tickets> {
     let mut fields = record.splitn(4, ':').skip(2);
     let quantity = fields.next()?.parse().ok()?;
-    let seats = fields.next()?.split(',').filter(|seat| !seat.is_empty()).map(str::to_owned).collect();
+    let seats = view::names(fields.next()?);
     Some(Tickets { seats, quantity })
 }
 
@@ -293,8 +317,10 @@ fn acted(script: &'static Script, reply: &Value) -> Result<Acted, StoreError> {
     }
 }
 
-fn nth(seats: &[String], position: i64) -> Option<String> {
-    seats.get(usize::try_from(position).ok()?.checked_sub(1)?).cloned()
+/// The seats at these positions, counted from 1.
+fn nth(seats: &[String], positions: &[i64]) -> Vec<String> {
+    let at = |position: &i64| seats.get(usize::try_from(*position).ok()?.checked_sub(1)?).cloned();
+    positions.iter().filter_map(at).collect()
 }
 
 fn millis(duration: Duration) -> Arg {

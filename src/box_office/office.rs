@@ -7,6 +7,7 @@ use ring::hmac;
 use tokio::sync::{Notify, Semaphore};
 
 use super::{
+    best::Choosing,
     config::BoxOfficeConfig,
     ids::HoldId,
     inventory::{Acted, Held, Inventory, InventoryError, InventoryState, Tickets},
@@ -74,6 +75,7 @@ pub struct Office {
     pub(super) task_due: Notify,
     /// There may be an order whose status the inventory does not know.
     pub(super) tell_due: Notify,
+    pub(super) choosing: Choosing,
     pub(super) rebuilding: Semaphore,
     pub(super) reconciler: Reconciler,
 }
@@ -117,11 +119,7 @@ impl Office {
         visit: Option<&str>,
         key: Option<&str>,
     ) -> Result<Result<HoldView, Held>, OfficeError> {
-        let hold = key.map_or_else(HoldId::random, |key| self.hold_of_key(visit, key));
-        // The store forgets a hold some time after it became an order; the ledger does not.
-        if key.is_some() && self.ledger.is_ordered(&hold).await? {
-            return Ok(Err(Held::Over));
-        }
+        let Some(hold) = self.name_hold(visit, key).await? else { return Ok(Err(Held::Over)) };
         let ttl = self.config.hold_ttl;
         let outcome = match self.inventory.hold(&hold, &wanted, ttl).await {
             Err(InventoryError::Lost) => {
@@ -130,7 +128,29 @@ impl Office {
             }
             other => other?,
         };
-        let Held::Until { deadline_ms, left } = outcome else { return Ok(Err(outcome)) };
+        self.show_hold(&hold, wanted.quantity, outcome)
+    }
+
+    /// The name of a hold to take; `None` when the one under this key became an order, which the store forgets some time
+    /// later and the ledger does not.
+    pub(super) async fn name_hold(
+        &self,
+        visit: Option<&str>,
+        key: Option<&str>,
+    ) -> Result<Option<HoldId>, OfficeError> {
+        let Some(key) = key else { return Ok(Some(HoldId::random())) };
+        let hold = self.hold_of_key(visit, key);
+        Ok((!self.ledger.is_ordered(&hold).await?).then_some(hold))
+    }
+
+    /// What is held, as its buyer sees it.
+    pub(super) fn show_hold(
+        &self,
+        hold: &HoldId,
+        quantity: u32,
+        outcome: Held,
+    ) -> Result<Result<HoldView, Held>, OfficeError> {
+        let Held::Until { deadline_ms, left, seats } = outcome else { return Ok(Err(outcome)) };
         let expires_at = i64::try_from(deadline_ms)
             .ok()
             .and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok())
@@ -138,9 +158,9 @@ impl Office {
         Ok(Ok(HoldView {
             hold: hold.as_str().to_owned(),
             event: self.config.event.id.clone(),
-            amount_minor: self.amount(wanted.quantity),
-            seats: wanted.seats,
-            quantity: wanted.quantity,
+            amount_minor: self.amount(quantity),
+            seats,
+            quantity,
             expires_at: expires_at.to_string(),
             expires_in_seconds: left.as_secs(),
         }))

@@ -27,6 +27,19 @@ impl SeatPlan {
         &self.names
     }
 
+    /// Every row's letters and seats, from the stage back.
+    pub fn rows(&self) -> impl Iterator<Item = (&str, &[String])> {
+        self.names.chunks(ROW_WIDTH as usize).map(|row| {
+            let first = row.first().map_or("", String::as_str);
+            (first.trim_end_matches(|char: char| char.is_ascii_digit()), row)
+        })
+    }
+
+    /// Where a seat is in the order of the map.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).copied()
+    }
+
     /// Whether there is such a seat.
     pub fn has(&self, name: &str) -> bool {
         self.by_name.contains_key(name)

@@ -14,7 +14,7 @@ impl Sell for LuaDecrement {
             let one = Tickets { seats: Vec::new(), quantity: 1 };
             match self.0.inventory.hold(&Shop::hold_of(buyer.number), &one, HOLD).await? {
                 Held::Until { .. } => self.0.sell(buyer, &one).await,
-                Held::Taken(_) | Held::NotEnough { .. } | Held::Over | Held::OtherWish => Ok(Outcome::Conflict),
+                _ => Ok(Outcome::Conflict),
             }
         })
     }

@@ -25,7 +25,7 @@ impl Sell for SetNx {
             let tickets = self.0.seat(seat);
             match self.0.inventory.hold(&Shop::hold_of(buyer.number), &tickets, HOLD).await? {
                 Held::Until { .. } => self.0.sell(buyer, &tickets).await,
-                Held::Taken(_) | Held::NotEnough { .. } | Held::Over | Held::OtherWish => Ok(Outcome::Conflict),
+                _ => Ok(Outcome::Conflict),
             }
         })
     }

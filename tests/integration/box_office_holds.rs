@@ -170,6 +170,12 @@ async fn impossible_wishes_are_refused_with_the_reason() {
         (json!({"seats": "A1"}), "body-unfit"),
         (json!({"seat": ["A1"]}), "body-unfit"),
         (json!({"seats": ["A1"], "quantity": 1}), "wish-unclear"),
+        (json!({"seats": ["A1"], "best_available": {"quantity": 1}}), "wish-unclear"),
+        (json!({"best_available": {"quantity": 0}}), "nothing-wanted"),
+        (json!({"best_available": {"quantity": 11}}), "too-many"),
+        (json!({"best_available": {"quantity": 1, "rows": ["A", "C"]}}), "unknown-rows"),
+        (json!({"best_available": {"quantity": 1, "row": "A"}}), "body-unfit"),
+        (json!({"best_available": 2}), "body-unfit"),
         (json!({}), "wish-unclear"),
         (json!([]), "body-unfit"),
     ] {

@@ -6,6 +6,7 @@ mod admission_ends;
 mod admission_joins;
 mod admission_presence;
 mod admission_sessions;
+mod box_office_best;
 mod box_office_holds;
 mod box_office_http;
 mod box_office_orders;

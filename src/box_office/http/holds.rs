@@ -18,6 +18,7 @@ use super::{
     problem::Problem,
 };
 use crate::box_office::{
+    best::BestWish,
     ids::HoldId,
     inventory::{Acted, Held, Tickets},
     office::{Office, OfficeError},
@@ -31,6 +32,12 @@ const LEAST_SECRET_KEY: usize = 36;
 pub struct Wish {
     seats: Option<Vec<String>>,
     quantity: Option<u32>,
+    best_available: Option<BestWish>,
+}
+
+enum Wanted {
+    These(Tickets),
+    Best(BestWish),
 }
 
 /// `POST /events/{event}/holds`.
@@ -44,7 +51,11 @@ pub async fn create(
     let visit = visit(&headers);
     let key = key_of_hold(&headers, visit.as_deref())?;
     let wanted = check(&office, body::json(&headers, body).await?)?;
-    match office.hold(wanted, visit.as_deref(), key.as_deref()).await? {
+    let held = match wanted {
+        Wanted::These(tickets) => office.hold(tickets, visit.as_deref(), key.as_deref()).await?,
+        Wanted::Best(wish) => office.hold_best(&wish, visit.as_deref(), key.as_deref()).await?,
+    };
+    match held {
         Ok(view) => {
             let text = serde_json::to_vec(&view).map_err(|error| OfficeError::Defect(error.to_string()))?;
             let mut response = json(StatusCode::CREATED, text);
@@ -52,8 +63,20 @@ pub async fn create(
             Ok(response)
         }
         Err(Held::NotEnough { free }) => {
-            let detail = format!("Only {free} tickets are free now.");
+            let detail = match free {
+                0 => "None is free now. What others hold may come back.".to_owned(),
+                1 => "Only one ticket is free now.".to_owned(),
+                _ => format!("Only {free} tickets are free now."),
+            };
             Err(Problem::conflict("not-enough", detail).with("free", free))
+        }
+        Err(Held::Apart { free }) => {
+            let detail = "So many seats are not free side by side. Take fewer, or seats apart from each other.";
+            Err(Problem::conflict("not-together", detail).with("free", free))
+        }
+        Err(Held::Contended) => {
+            let detail = "Others were faster again and again, and seats are still free. Try the same once more.";
+            Err(Problem::conflict("contended", detail).retry_after(1))
         }
         Err(Held::Taken(taken)) => {
             let detail = format!("Taken by now: {}. Nothing is held for you; choose others.", taken.join(", "));
@@ -84,33 +107,59 @@ fn key_of_hold(headers: &HeaderMap, visit: Option<&str>) -> Result<Option<String
     Ok(Some(key))
 }
 
-fn check(office: &Office, wish: Wish) -> Result<Tickets, Problem> {
-    let limit = office.config.event.per_hold_limit;
-    let tickets = match (wish.seats, wish.quantity) {
-        (Some(seats), None) => {
+fn check(office: &Office, wish: Wish) -> Result<Wanted, Problem> {
+    match (wish.seats, wish.quantity, wish.best_available) {
+        (Some(seats), None, None) => {
             let quantity = u32::try_from(seats.len()).unwrap_or(u32::MAX);
-            Tickets { seats, quantity }
+            check_quantity(office, quantity)?;
+            check_seats(office, &seats)?;
+            Ok(Wanted::These(Tickets { seats, quantity }))
         }
-        (None, Some(quantity)) => Tickets { seats: Vec::new(), quantity },
-        _ => return Err(Problem::unprocessable("wish-unclear", "Send either \"seats\" or \"quantity\".")),
-    };
-    if tickets.quantity == 0 {
+        (None, Some(quantity), None) => {
+            check_quantity(office, quantity)?;
+            Ok(Wanted::These(Tickets { seats: Vec::new(), quantity }))
+        }
+        (None, None, Some(wish)) => {
+            check_quantity(office, wish.quantity)?;
+            let rows: HashSet<&str> = office.plan.rows().map(|(row, _)| row).collect();
+            let unknown: Vec<String> =
+                wish.rows.iter().flatten().filter(|row| !rows.contains(row.as_str())).cloned().collect();
+            if !unknown.is_empty() {
+                let problem = Problem::unprocessable("unknown-rows", "There are no such rows.");
+                return Err(problem.with("unknown", unknown));
+            }
+            Ok(Wanted::Best(wish))
+        }
+        _ => {
+            let detail = "Send one of \"seats\", \"quantity\" and \"best_available\".";
+            Err(Problem::unprocessable("wish-unclear", detail))
+        }
+    }
+}
+
+fn check_quantity(office: &Office, quantity: u32) -> Result<(), Problem> {
+    let limit = office.config.event.per_hold_limit;
+    if quantity == 0 {
         return Err(Problem::unprocessable("nothing-wanted", "Choose at least one ticket."));
     }
-    if tickets.quantity > limit {
+    if quantity > limit {
         let detail = format!("Choose at most {limit} tickets at once.");
         return Err(Problem::unprocessable("too-many", detail).with("limit", limit));
     }
-    let unknown: Vec<String> = tickets.seats.iter().filter(|seat| !office.plan.has(seat)).cloned().collect();
+    Ok(())
+}
+
+fn check_seats(office: &Office, seats: &[String]) -> Result<(), Problem> {
+    let unknown: Vec<String> = seats.iter().filter(|seat| !office.plan.has(seat)).cloned().collect();
     if !unknown.is_empty() {
         return Err(Problem::unprocessable("unknown-seats", "There are no such seats.").with("unknown", unknown));
     }
     let mut seen = HashSet::new();
-    let twice: Vec<String> = tickets.seats.iter().filter(|seat| !seen.insert(*seat)).cloned().collect();
+    let twice: Vec<String> = seats.iter().filter(|seat| !seen.insert(*seat)).cloned().collect();
     if !twice.is_empty() {
         return Err(Problem::unprocessable("duplicates", "Name each seat once.").with("duplicates", twice));
     }
-    Ok(tickets)
+    Ok(())
 }
 
 /// `DELETE /holds/{hold}`.

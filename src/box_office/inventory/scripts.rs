@@ -2,22 +2,39 @@
 
 use crate::store::{Script, StoreError, Value};
 
+/// What stands in front of a script.
+macro_rules! head {
+    (holds) => {
+        include_str!("../../../lua/holds.lua")
+    };
+    (nothing) => {
+        ""
+    };
+    // Redis runs it even when it has no memory left.
+    (allow_oom) => {
+        "#!lua flags=allow-oom\n"
+    };
+}
+
 macro_rules! scripts {
-    ($flags:literal $($name:ident = $file:literal;)*) => {
-        $(pub static $name: Script = Script::new($file, concat!($flags, include_str!(concat!("../../../lua/", $file))));)*
+    ($head:ident; $($name:ident = $file:literal;)*) => {
+        $(pub static $name: Script = Script::new($file, concat!(head!($head), include_str!(concat!("../../../lua/", $file))));)*
     };
 }
 
 // These need memory: when Redis has none left it refuses them, at their first write.
-scripts! { ""
-    OPEN_EVENT = "open_event-1.lua";
+scripts! { holds;
     HOLD_SEATS = "hold_seats-n.lua";
     HOLD_TICKETS = "hold_tickets-4.lua";
+    HOLD_BEST = "hold_best-n.lua";
+}
+scripts! { nothing;
+    OPEN_EVENT = "open_event-1.lua";
     REHOLD = "rehold-n.lua";
 }
 
 // These finish what holds began, and that must go on.
-scripts! { "#!lua flags=allow-oom\n"
+scripts! { allow_oom;
     FIND_HOLD = "find_hold-1.lua";
     PAY_HOLD = "pay_hold-n.lua";
     RELEASE_HOLD = "release_hold-n.lua";

@@ -1,6 +1,11 @@
 //! The inventory as the store tells it.
 
-use super::scripts::{VIEW_SEATS, unexpected};
+use std::time::Duration;
+
+use super::{
+    Held,
+    scripts::{VIEW_SEATS, unexpected},
+};
 use crate::{
     box_office::views::SeatState,
     store::{StoreError, Value},
@@ -74,6 +79,41 @@ pub fn parse(reply: &Value, seats: usize, tickets_total: u32) -> Result<Option<I
     }
     let tickets = Counts { free: *free, held: *held, sold: *sold };
     Ok(Some(Inventory { seats: states, seat_counts, tickets, tickets_total }))
+}
+
+/// What a script that takes a hold replied.
+pub enum Reply {
+    /// What the caller may know as it is.
+    Is(Held),
+    /// Nothing is held; which of the seats are taken, or how many tickets are free.
+    Not(Vec<i64>),
+    /// The event is not in the store.
+    Lost,
+}
+
+/// Reads the reply of a script that takes a hold.
+pub fn held(reply: &Value) -> Option<Reply> {
+    let Value::Array(items) = reply else { return None };
+    Some(match items.as_slice() {
+        [Value::Int(1), Value::Int(deadline_ms), Value::Int(left_ms), seats] => Reply::Is(Held::Until {
+            deadline_ms: u64::try_from(*deadline_ms).ok()?,
+            left: Duration::from_millis(u64::try_from(*left_ms).ok()?),
+            seats: names(&text(seats)?),
+        }),
+        [Value::Int(0), rest @ ..] => {
+            let number = |item: &Value| if let Value::Int(number) = item { Some(*number) } else { None };
+            Reply::Not(rest.iter().map(number).collect::<Option<_>>()?)
+        }
+        [Value::Int(-1)] => Reply::Lost,
+        [Value::Int(-2)] => Reply::Is(Held::Over),
+        [Value::Int(-3)] => Reply::Is(Held::OtherWish),
+        _ => return None,
+    })
+}
+
+/// Names separated by commas.
+pub fn names(list: &str) -> Vec<String> {
+    list.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
 /// A reply that is text; `None` for nil.

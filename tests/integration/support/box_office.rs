@@ -59,6 +59,11 @@ impl Place {
         Self { postgres: Some(PostgresServer::start()), ..Self::on_redis() }
     }
 
+    /// Whether nothing can be shared by two box offices.
+    pub fn is_embedded(&self) -> bool {
+        self.redis.is_none()
+    }
+
     pub fn redis(&self) -> &RedisServer {
         self.redis.as_ref().unwrap()
     }
