@@ -5,6 +5,7 @@ mod box_office;
 mod check_config;
 mod database;
 mod demo;
+mod doors;
 mod gateway;
 mod migrate;
 mod pay_sandbox;

@@ -9,6 +9,7 @@ pub mod problems;
 pub mod room;
 pub mod secret;
 pub mod serve;
+pub mod server;
 
 pub use adaptive::Adaptive;
 pub use origins::Origins;
@@ -16,3 +17,4 @@ pub use problems::ConfigError;
 pub use room::{BypassRule, RoomConfig};
 pub use secret::Secret;
 pub use serve::{Overrides, ServeConfig};
+pub use server::{ListenerConfig, ServerConfig};

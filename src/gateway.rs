@@ -3,15 +3,21 @@
 //! [`Gateway`] is the whole public stack; [`serve`] runs it on a listener. A [`Gatekeeper`] decides who may pass, the
 //! [`Proxy`] forwards, and one enum, [`GatewayError`], becomes every answer that is an error.
 
+mod answer_body;
 mod at_once;
 pub mod body;
+mod client_stream;
 mod connection;
 pub mod cookies;
 mod cores;
+mod crowd;
+mod doors;
 pub mod error;
 mod forward_headers;
+mod framing;
 pub mod gate;
 pub mod gatekeeper;
+mod greeting;
 mod head;
 mod hop_by_hop;
 pub mod identity;
@@ -21,18 +27,23 @@ mod origin_answer;
 pub mod parallel;
 pub mod problem;
 pub mod proxy;
+mod proxy_protocol;
 pub mod queued;
 mod request_body;
 pub mod respond;
 pub mod server;
+mod socket;
+pub mod trust;
 mod tunnel;
 mod upstream;
+mod visit;
 
 use std::sync::Arc;
 
 pub use at_once::AtOnce;
 use axum::Router;
 pub use body::{Body, BoxError};
+pub use doors::{Door, Doors};
 pub use error::GatewayError;
 pub use gate::Gate;
 pub use gatekeeper::{Gatekeeper, Passage, Peer, Route, Verdict};
@@ -47,8 +58,14 @@ pub use proxy::{InvalidOrigin, Proxy};
 pub use server::serve;
 use tokio::time::timeout;
 use tower::ServiceExt as _;
+pub use trust::Trust;
 
-use self::{connection::Connection, proxy::ForwardContext, request_body::RequestBody, respond::Asked};
+use self::{
+    connection::Connection,
+    proxy::ForwardContext,
+    request_body::{Pace, RequestBody},
+    respond::Asked,
+};
 
 /// Where the room's own endpoints live unless [`Gateway::with_prefix`] says otherwise.
 pub const DEFAULT_PREFIX: &str = "/__room";
@@ -61,6 +78,7 @@ pub struct Gateway<G> {
     endpoints: Router,
     at_once: Option<Box<dyn AtOnce>>,
     prefix: String,
+    trust: Trust,
     limits: Limits,
 }
 
@@ -68,13 +86,21 @@ impl<G: Gatekeeper> Gateway<G> {
     /// A stack in which `endpoints` answers everything under [`DEFAULT_PREFIX`] (it sees full paths, and a [`Peer`] in
     /// the request's extensions), and everything else goes past `gatekeeper` to `proxy`.
     pub fn new(gatekeeper: G, proxy: Proxy, endpoints: Router, limits: Limits) -> Self {
-        Self { gatekeeper, proxy, endpoints, at_once: None, prefix: DEFAULT_PREFIX.to_owned(), limits }
+        let (prefix, trust) = (DEFAULT_PREFIX.to_owned(), Trust::default());
+        Self { gatekeeper, proxy, endpoints, at_once: None, prefix, trust, limits }
     }
 
     /// Moves the room's own endpoints, say to `/queue`: a leading slash, none at the end.
     #[must_use]
     pub fn with_prefix(mut self, prefix: &str) -> Self {
         prefix.clone_into(&mut self.prefix);
+        self
+    }
+
+    /// Takes the word of these proxies about their clients.
+    #[must_use]
+    pub fn with_trust(mut self, trust: Trust) -> Self {
+        self.trust = trust;
         self
     }
 
@@ -96,15 +122,18 @@ impl<G: Gatekeeper> Gateway<G> {
         if !is_plain {
             return None;
         }
-        let answer = at_once.answer(request.method(), request.uri(), request.headers(), connection.peer)?;
+        let peer = if connection.is_trusted {
+            self.trust.sender(request.headers(), connection.peer).visitor
+        } else {
+            connection.peer
+        };
+        let answer = at_once.answer(request.method(), request.uri(), request.headers(), peer)?;
         connection.count();
         Some(answer)
     }
 
     /// One request, from its head to the head of its answer.
     async fn answer(&self, request: Request<Incoming>, connection: &Arc<Connection>) -> Response<Body> {
-        // Counted, so that a connection in use is not taken for an idle one.
-        let _in_progress = connection.begin();
         // Noted first, so that even the refusal of a malformed request carries its id and its kind of document.
         let asked = Asked::new(&request);
         // Errors are values up to here and become answers in one place.
@@ -120,18 +149,23 @@ impl<G: Gatekeeper> Gateway<G> {
         let (mut head, body) = request.into_parts();
         // Before anyone looks: gate and origin must not see two different requests in the same bytes.
         head::normalise(&mut head, self.limits.head)?;
+        let sender = self.trust.sender(&head.headers, connection.peer);
+        if let Some(host) = &sender.host {
+            head.headers.insert(HOST, host.clone());
+        }
         // The room's endpoints come before the gate, because those who wait need them.
         if self.is_own(head.uri.path()) {
-            return self.endpoint(head, body, connection).await;
+            return self.endpoint(head, body, sender.visitor, connection).await;
         }
         // The gate sees the head only: an upload is not read for someone who may not pass.
-        let mut passage = match self.gatekeeper.decide(&head, connection.peer).await {
+        let mut passage = match self.gatekeeper.decide(&head, sender.visitor).await {
             Verdict::Forward(passage) => passage,
             Verdict::Answer(answer) => return Ok(answer),
             Verdict::Refuse(error) => return Err(error),
         };
         let share = passage.share.take();
-        let context = ForwardContext { route: &passage.route, connection, request_id: &asked.request_id };
+        let context =
+            ForwardContext { route: &passage.route, connection, sender: &sender, request_id: &asked.request_id };
         let forwarded = self.proxy.forward(Request::from_parts(head, body), context, share).await;
         let mut answer = match forwarded {
             Ok(answer) => self.told_by_origin(&mut passage, answer).await,
@@ -161,12 +195,14 @@ impl<G: Gatekeeper> Gateway<G> {
         &self,
         head: request::Parts,
         body: Incoming,
-        connection: &Connection,
+        peer: Peer,
+        connection: &Arc<Connection>,
     ) -> Result<Response<Body>, GatewayError> {
         let deadlines = &self.limits.deadlines;
-        let (body, _) = RequestBody::new(body, self.limits.endpoint_body, deadlines.body_idle)?;
+        let pace = Pace::new(&self.limits);
+        let (body, _) = RequestBody::new(body, self.limits.endpoint_body, pace, connection)?;
         let mut request = Request::from_parts(head, axum::body::Body::new(body));
-        request.extensions_mut().insert(connection.peer);
+        request.extensions_mut().insert(peer);
         match timeout(deadlines.endpoint, self.endpoints.clone().oneshot(request)).await {
             Ok(Ok(answer)) => Ok(answer.map(body::streamed)),
             Ok(Err(never)) => match never {},

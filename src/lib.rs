@@ -10,7 +10,7 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | [`clock`], [`shutdown`], [`telemetry`], [`listener`], [`config`] | what everything else leans on |
+//! | [`clock`], [`shutdown`], [`telemetry`], [`listener`], [`tls`], [`config`] | what everything else leans on |
 //! | [`embed`] | files that travel inside the binary: content-hashed names, compressed copies, the pages' CSP |
 //! | [`store`] | the one-method engine that runs a Lua script; in process or on Redis; knows no queue key |
 //! | [`queue`] | the line: keys, typed bindings of the scripts in `lua/`, snapshot and rank sketch |
@@ -26,7 +26,7 @@
 //! | [`race`] | buyers racing for a seat, under the shop's scripts and under other ways to sell |
 //! | [`cli`] | arguments and wiring |
 //!
-//! Dependencies point one way: `clock, shutdown, telemetry, embed, listener, store, pages` ← `queue, tokens` ←
+//! Dependencies point one way: `clock, shutdown, telemetry, embed, listener, tls, store, pages` ← `queue, tokens` ←
 //! `config` ← `admission` ← `gateway` ← `room, admin` ← `cli`. The shop, [`box_office`] and [`pay_sandbox`], knows
 //! nothing of the waiting room, nor it of them; [`race`] sells by the shop's inventory, and knows as little of the room;
 //! [`rehearse`] is a client of both, and only its [`rehearse::simulate`] uses the steps of `admission`. A test scans the
@@ -65,4 +65,5 @@ pub mod room;
 pub mod shutdown;
 pub mod store;
 pub mod telemetry;
+pub mod tls;
 pub mod tokens;

@@ -49,20 +49,23 @@ impl Kept {
         if draw.is_none() && snapshot.epoch <= 1 {
             return None;
         }
-        let draw = draw.unwrap_or_default();
-        Some(Self {
-            epoch: snapshot.epoch,
-            key: keyring.ids().swap_remove(0),
-            opens_at_ms: snapshot.opens_at_ms,
+        Some(Self::new(snapshot.epoch, keyring.ids().swap_remove(0), snapshot.opens_at_ms, draw.unwrap_or_default()))
+    }
+
+    fn new(epoch: u64, key: String, opens_at_ms: Option<u64>, draw: Draw) -> Self {
+        Self {
+            epoch,
+            key,
+            opens_at_ms,
+            // Before that it changes all the time.
+            roster: draw.digest.as_ref().map_or(0, |_| draw.roster),
             commitment: draw.commitment,
             digest: draw.digest,
             public: draw.public,
             is_done: draw.is_done,
             sealed_since_ms: draw.sealed_since_ms,
-            // Before that it changes all the time.
-            roster: draw.digest.as_ref().map_or(0, |_| draw.roster),
             sealed_until: draw.sealed_until,
-        })
+        }
     }
 
     /// What of it still holds under this schedule: the epoch, and the draw unless that sale was over before this one's
@@ -72,9 +75,7 @@ impl Kept {
         if schedule.method == Method::Lottery && !is_over {
             return self;
         }
-        let (epoch, key) = (self.epoch, self.key);
-        let Draw { commitment, digest, public, is_done, sealed_since_ms, .. } = Draw::default();
-        Self { epoch, key, opens_at_ms: None, commitment, digest, public, is_done, sealed_since_ms }
+        Self::new(self.epoch, self.key, None, Draw::default())
     }
 
     /// The draw as far as it was published.

@@ -24,7 +24,7 @@ use crate::{
     box_office::{BoxOffice, BoxOfficeConfig, ProviderConfig},
     clock::{SharedClock, SystemClock},
     config::{
-        BypassRule, RoomConfig,
+        BypassRule, RoomConfig, ServerConfig,
         origins::{Origins, parse_origin},
         problems::Problems,
         room::{MAX_PARALLEL, check_policy, default_burst},
@@ -124,7 +124,7 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     announce(&args, &listeners, &data, opens_at_ms.saturating_sub(clock.unix_millis()), &admin_token)?;
     sandbox.start(&shutdown);
     office.start(&shutdown);
-    let gateway = build(&rooms)?;
+    let gateway = build(&rooms, &ServerConfig::default())?;
     let admin = admin::router(rooms, AdminToken::new(admin_token)).merge(office.admin_router().reset_fallback());
     shutdown.spawn(listener::serve(listeners.payments, sandbox.router(), shutdown.clone()));
     shutdown.spawn(listener::serve(listeners.box_office, office.router(), shutdown.clone()));

@@ -9,13 +9,13 @@ use std::{
 
 use anyhow::Context as _;
 
-use super::{store, until_signalled};
+use super::{doors, store, until_signalled};
 use crate::{
     admin::{self, AdminToken},
     admission::{LiveRoom, Rooms},
     clock::{SharedClock, SystemClock},
-    config::{self, Overrides, RoomConfig, ServeConfig},
-    gateway::{self, DEFAULT_PREFIX, Gateway, gate::Gate, limits::Limits, proxy::Proxy},
+    config::{self, Overrides, RoomConfig, ServeConfig, ServerConfig},
+    gateway::{self, DEFAULT_PREFIX, Gateway, Trust, gate::Gate, limits::Limits, proxy::Proxy},
     listener, room,
     shutdown::Shutdown,
     store::SharedEngine,
@@ -40,9 +40,9 @@ pub struct Args {
     /// The shop to protect, such as http://127.0.0.1:3000.
     #[arg(long, env = "STANCHION_ORIGIN", value_name = "URL")]
     origin: Option<String>,
-    /// Public listener [default: 127.0.0.1:8080].
-    #[arg(long, env = "STANCHION_LISTEN", value_name = "ADDRESS")]
-    listen: Option<SocketAddr>,
+    /// Public listener, or several with commas between, over plain HTTP [default: 127.0.0.1:8080].
+    #[arg(long, env = "STANCHION_LISTEN", value_name = "ADDRESS", value_delimiter = ',')]
+    listen: Option<Vec<SocketAddr>>,
     /// Private listener; never expose it [default: 127.0.0.1:9090].
     #[arg(long, env = "STANCHION_ADMIN", value_name = "ADDRESS")]
     admin: Option<SocketAddr>,
@@ -78,7 +78,7 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
-    let (public, private) = (listener::bind(config.listen).await?, listener::bind(config.admin).await?);
+    let (public, private) = (doors::open(&config.listeners).await?, listener::bind(config.admin).await?);
     let clock: SharedClock = Arc::new(SystemClock);
     let engine = store::open(config.redis.as_deref(), client, &clock).await?;
     let (keyring, keys_are_fresh) = signing_keys(&config.data)?;
@@ -87,9 +87,10 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let keys = Keys { keyring: &keyring, are_fresh: keys_are_fresh, data: &config.data };
     let rooms = open_rooms(config.rooms, &engine, &clock, &keys, &shutdown).await?;
     tracing::info!(data = %config.data.display(), "signing keys");
-    tracing::info!(address = %public.local_addr()?, rooms = rooms.len(), "gateway listening");
+    tracing::info!(rooms = rooms.len(), "gateway listening");
     tracing::info!(address = %private.local_addr()?, "admin listening");
-    shutdown.spawn(gateway::serve(public, build(&rooms)?, shutdown.clone()));
+    let public = public.into_doors(&shutdown);
+    shutdown.spawn(gateway::serve(public, build(&rooms, &config.server)?, shutdown.clone()));
     let admin = admin::router(rooms, AdminToken::new(args.admin_token.unwrap_or_default()));
     shutdown.spawn(listener::serve(private, admin, shutdown.clone()));
     until_signalled(&shutdown).await
@@ -135,11 +136,13 @@ pub async fn open_rooms(
 }
 
 /// The public stack over these rooms.
-pub fn build(rooms: &Rooms) -> anyhow::Result<Gateway<Gate>> {
+pub fn build(rooms: &Rooms, server: &ServerConfig) -> anyhow::Result<Gateway<Gate>> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let limits = Limits { cores, ..Limits::default() };
+    let limits = Limits { cores, ..Limits::of(server) };
+    let trust = Trust::new(server.trusted_proxies.clone(), server.forwarded_header);
     let proxy = Proxy::new(rooms.iter().map(|room| (room.name().clone(), room.config().origins.clone())), &limits)?;
     let gate = Gate::new(Arc::clone(rooms), DEFAULT_PREFIX);
     let at_once = room::at_once(Arc::clone(rooms), DEFAULT_PREFIX);
-    Ok(Gateway::new(gate, proxy, room::router(Arc::clone(rooms), DEFAULT_PREFIX), limits).with_at_once(at_once))
+    let endpoints = room::router(Arc::clone(rooms), DEFAULT_PREFIX);
+    Ok(Gateway::new(gate, proxy, endpoints, limits).with_at_once(at_once).with_trust(trust))
 }

@@ -4,15 +4,22 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Deserializer, de};
 
-use super::{ConfigError, adaptive::AdaptiveTable, problems::Problems};
+use super::{ConfigError, adaptive::AdaptiveTable, problems::Problems, server::ForwardedHeader};
 use crate::queue::Method;
 
 /// `stanchion.toml`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConfigFile {
-    /// Public listener. Default `127.0.0.1:8080`.
-    pub listen: Option<SocketAddr>,
+    /// Public listeners that speak plain HTTP: one address or several. Default `127.0.0.1:8080`, unless there are `listeners`.
+    #[serde(default, deserialize_with = "addresses")]
+    pub listen: Option<Vec<SocketAddr>>,
+    /// Public listeners with TLS or the PROXY protocol.
+    #[serde(default)]
+    pub listeners: Vec<ListenerTable>,
+    /// Bounds of the public listeners.
+    #[serde(default)]
+    pub server: ServerTable,
     /// Private listener. Default `127.0.0.1:9090`.
     pub admin: Option<SocketAddr>,
     /// Where signing keys are kept, and what is published of a lottery's draw.
@@ -22,6 +29,51 @@ pub struct ConfigFile {
     /// The rooms; a request goes to the one that names its host, and of several to the one with the longest path.
     #[serde(default)]
     pub rooms: Vec<RoomTable>,
+}
+
+/// One `[[listeners]]` table.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListenerTable {
+    /// Such as `0.0.0.0:443`. Required.
+    pub address: Option<SocketAddr>,
+    /// PEM file: the server's certificate, then the chain. Default: plain HTTP.
+    pub certificate: Option<PathBuf>,
+    /// PEM file: the certificate's key.
+    pub key: Option<PathBuf>,
+    /// Every connection begins with a PROXY header. Default false.
+    #[serde(default)]
+    pub proxy_protocol: bool,
+}
+
+/// The `[server]` table; [`super::ServerConfig::default`] has the defaults.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[expect(missing_docs, reason = "each is the field of its name in `ServerConfig`")]
+pub struct ServerTable {
+    pub trusted_proxies: Vec<String>,
+    pub forwarded_header: Option<ForwardedHeader>,
+    pub max_connections: Option<usize>,
+    pub max_connections_per_address: Option<usize>,
+    pub max_header_bytes: Option<usize>,
+    pub max_headers: Option<usize>,
+    pub max_target_bytes: Option<usize>,
+    pub max_body_bytes: Option<u64>,
+    #[serde(deserialize_with = "duration")]
+    pub handshake_deadline: Option<Duration>,
+    #[serde(deserialize_with = "duration")]
+    pub header_deadline: Option<Duration>,
+    #[serde(deserialize_with = "duration")]
+    pub keep_alive: Option<Duration>,
+    #[serde(deserialize_with = "duration")]
+    pub body_idle: Option<Duration>,
+    pub min_body_rate: Option<u64>,
+    #[serde(deserialize_with = "duration")]
+    pub write_deadline: Option<Duration>,
+    #[serde(deserialize_with = "duration")]
+    pub drain_delay: Option<Duration>,
+    #[serde(deserialize_with = "duration")]
+    pub drain_deadline: Option<Duration>,
 }
 
 /// One `[[rooms]]` table.
@@ -188,6 +240,19 @@ fn explain(error: &toml::de::Error) -> String {
 fn is_of_a_room(field: &str) -> bool {
     let empty = toml::Table::from_iter([(field.to_owned(), toml::Value::Boolean(false))]);
     RoomTable::deserialize(empty).err().is_some_and(|error| !error.message().starts_with("unknown field"))
+}
+
+fn addresses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<SocketAddr>>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "an address such as \"127.0.0.1:8080\", or a list of them")]
+    enum Written {
+        One(SocketAddr),
+        Several(Vec<SocketAddr>),
+    }
+    Ok(Some(match Written::deserialize(deserializer)? {
+        Written::One(address) => vec![address],
+        Written::Several(addresses) => addresses,
+    }))
 }
 
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {

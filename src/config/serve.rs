@@ -5,18 +5,23 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use http::Uri;
+
 use super::{
-    ConfigError, RoomConfig,
+    ConfigError, ListenerConfig, RoomConfig, ServerConfig,
     file::{ConfigFile, RoomTable},
     problems::Problems,
+    server,
 };
 use crate::store::redis_address::RedisAddress;
 
 /// Everything `stanchion serve` needs, checked.
 #[derive(Debug, Clone)]
 pub struct ServeConfig {
-    /// Public listener.
-    pub listen: SocketAddr,
+    /// Public listeners; at least one.
+    pub listeners: Vec<ListenerConfig>,
+    /// Their bounds.
+    pub server: ServerConfig,
     /// Private listener.
     pub admin: SocketAddr,
     /// Where signing keys are kept, and what is published of a lottery's draw.
@@ -31,7 +36,8 @@ pub struct ServeConfig {
 #[derive(Debug, Clone, Default)]
 #[expect(missing_docs, reason = "each is the flag of its name")]
 pub struct Overrides {
-    pub listen: Option<SocketAddr>,
+    /// Instead of the plain listeners of the file.
+    pub listen: Option<Vec<SocketAddr>>,
     pub admin: Option<SocketAddr>,
     pub data: Option<PathBuf>,
     pub redis: Option<String>,
@@ -88,7 +94,8 @@ impl ServeConfig {
             }
         }
         let config = Self {
-            listen: overrides.listen.or(file.listen).unwrap_or((Ipv4Addr::LOCALHOST, 8080).into()),
+            listeners: server::listeners(overrides.listen.or(file.listen), file.listeners, &mut problems),
+            server: ServerConfig::check(&file.server, &mut problems),
             admin: overrides.admin.or(file.admin).unwrap_or((Ipv4Addr::LOCALHOST, 9090).into()),
             data: overrides.data.or(file.data).unwrap_or_else(default_data_dir),
             redis: overrides.redis.or(file.redis),
@@ -97,18 +104,31 @@ impl ServeConfig {
         if let Some(url) = &config.redis {
             problems.take("redis", RedisAddress::parse(url));
         }
-        problems.check(config.listen != config.admin || config.listen.port() == 0, || {
-            format!("listen and admin are both {}: give the admin listener an address of its own", config.listen)
-        });
-        for room in &config.rooms {
-            for origin in &room.origins.addresses {
-                let address = origin.authority().and_then(|authority| authority.as_str().parse::<SocketAddr>().ok());
-                problems.check(address != Some(config.listen), || {
-                    format!("room {}: origin {} is this gateway itself: where is the shop?", room.name, config.listen)
+        config.check_addresses(&mut problems);
+        problems.finish(Some(config))
+    }
+}
+
+impl ServeConfig {
+    /// The listeners beside each other and beside the rooms.
+    fn check_addresses(&self, problems: &mut Problems) {
+        for ListenerConfig { address, proxy_protocol, .. } in &self.listeners {
+            problems.check(*address != self.admin || address.port() == 0, || {
+                format!("listen and admin are both {address}: give the admin listener an address of its own")
+            });
+            problems.check(!proxy_protocol || !self.server.trusted_proxies.is_empty(), || {
+                format!("listener {address}: proxy_protocol needs trusted_proxies in [server]: who may tell the visitors' addresses?")
+            });
+            for room in &self.rooms {
+                let itself = |origin: &Uri| {
+                    let origin = origin.authority().and_then(|origin| origin.as_str().parse::<SocketAddr>().ok());
+                    origin == Some(*address)
+                };
+                problems.check(!room.origins.addresses.iter().any(itself), || {
+                    format!("room {}: origin {address} is this gateway itself: where is the shop?", room.name)
                 });
             }
         }
-        problems.finish(Some(config))
     }
 }
 
@@ -137,7 +157,7 @@ mod tests {
         let config = ServeConfig::build(ConfigFile::default(), overrides).unwrap();
         assert_eq!(config.rooms.len(), 1);
         assert_eq!(config.rooms[0].name.as_str(), "main");
-        assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
+        assert_eq!(config.listeners[0].address.to_string(), "127.0.0.1:8080");
     }
 
     #[test]

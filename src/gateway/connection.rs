@@ -1,25 +1,13 @@
-//! One visitor's connection: its socket, and what its requests and tunnels have to know of it.
+//! What the requests and tunnels of one visitor's connection have to know of it.
 
-use std::{
-    io,
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
-    },
-    task::{Context, Poll, ready},
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
 
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
-    sync::OwnedSemaphorePermit,
-    time::{Sleep, sleep},
-};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Deadlines, Peer, idle::Idle};
+use super::{Peer, crowd::Place};
 use crate::shutdown::Shutdown;
 
 /// How everything that runs on behalf of connections ends.
@@ -36,17 +24,26 @@ pub(super) struct Closing {
 /// What is known of one connection.
 #[derive(Debug)]
 pub(super) struct Connection {
+    /// The other end; behind a PROXY header, the client that it names.
     pub(super) peer: Peer,
+    /// Whether it may speak for others.
+    pub(super) is_trusted: bool,
     pub(super) closing: Closing,
     /// The number of the core that serves it.
     pub(super) core: usize,
+    /// Counts the connection for as long as anything of it lives.
+    pub(super) place: Place,
     requests: AtomicU64,
-    requests_at_last_check: AtomicU64,
+    requests_at_last_look: AtomicU64,
     in_progress: AtomicUsize,
+    /// Bytes of an answer have still to leave.
+    unflushed: AtomicBool,
+    /// A head has begun and is not complete.
+    amid_head: AtomicBool,
+    /// What came is not read any further.
+    refused: AtomicBool,
     upgraded: AtomicBool,
     reset: AtomicBool,
-    /// Counts the connection for as long as anything of it lives.
-    _permit: OwnedSemaphorePermit,
 }
 
 /// What a connection has been doing.
@@ -61,17 +58,21 @@ pub(super) enum Activity {
 }
 
 impl Connection {
-    pub(super) fn new(peer: Peer, closing: Closing, core: usize, permit: OwnedSemaphorePermit) -> Self {
+    pub(super) fn new(peer: Peer, is_trusted: bool, closing: Closing, core: usize, place: Place) -> Self {
         Self {
             peer,
+            is_trusted,
             closing,
             core,
+            place,
             requests: AtomicU64::new(0),
-            requests_at_last_check: AtomicU64::new(0),
+            requests_at_last_look: AtomicU64::new(0),
             in_progress: AtomicUsize::new(0),
+            unflushed: AtomicBool::new(false),
+            amid_head: AtomicBool::new(false),
+            refused: AtomicBool::new(false),
             upgraded: AtomicBool::new(false),
             reset: AtomicBool::new(false),
-            _permit: permit,
         }
     }
 
@@ -80,21 +81,58 @@ impl Connection {
         self.requests.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a request until the value is dropped.
+    /// Counts a request until the value is dropped: with the end of its answer, or of its body if that comes later.
     pub(super) fn begin(self: &Arc<Self>) -> InProgress {
         self.count();
+        self.hold()
+    }
+
+    /// Keeps the connection from being taken for an idle one until the value is dropped.
+    pub(super) fn hold(self: &Arc<Self>) -> InProgress {
         self.in_progress.fetch_add(1, Ordering::Relaxed);
         InProgress(Arc::clone(self))
     }
 
-    pub(super) fn activity_since_last_check(&self) -> Activity {
+    /// What it did since the last call.
+    pub(super) fn activity(&self) -> Activity {
         let requests = self.requests.load(Ordering::Relaxed);
-        let before = self.requests_at_last_check.swap(requests, Ordering::Relaxed);
+        let before = self.requests_at_last_look.swap(requests, Ordering::Relaxed);
         match requests {
             0 => Activity::Silent,
-            _ if requests == before && self.in_progress.load(Ordering::Relaxed) == 0 => Activity::Idle,
+            _ if requests == before && !self.is_answering() => Activity::Idle,
             _ => Activity::Busy,
         }
+    }
+
+    /// Whether any request is under way.
+    pub(super) fn is_answering(&self) -> bool {
+        self.in_progress.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether nothing is half done: every answer has left in full, and of the next request nothing has come.
+    pub(super) fn is_settled(&self) -> bool {
+        self.has_answered() && !self.amid_head.load(Ordering::Relaxed)
+    }
+
+    /// Whether every answer has left in full.
+    pub(super) fn has_answered(&self) -> bool {
+        !self.is_answering() && !self.unflushed.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_unflushed(&self, unflushed: bool) {
+        self.unflushed.store(unflushed, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_amid_head(&self, amid: bool) {
+        self.amid_head.store(amid, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_refused(&self) {
+        self.refused.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_refused(&self) -> bool {
+        self.refused.load(Ordering::Relaxed)
     }
 
     /// The connection speaks another protocol now.
@@ -102,10 +140,18 @@ impl Connection {
         self.upgraded.store(true, Ordering::Relaxed);
     }
 
+    pub(super) fn is_upgraded(&self) -> bool {
+        self.upgraded.load(Ordering::Relaxed)
+    }
+
     /// Ends the connection with a reset rather than a close: the only way to tell an HTTP/1.0 client, for whom a
     /// close is the end of the body, that the body was cut short.
     pub(super) fn set_reset(&self) {
         self.reset.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_reset(&self) -> bool {
+        self.reset.load(Ordering::Relaxed)
     }
 }
 
@@ -116,109 +162,5 @@ pub(super) struct InProgress(Arc<Connection>);
 impl Drop for InProgress {
     fn drop(&mut self) {
         self.0.in_progress.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// The visitor's socket: cuts off a client that takes nothing, and closes without destroying the last answer.
-#[derive(Debug)]
-pub(super) struct ClientStream {
-    stream: TcpStream,
-    connection: Arc<Connection>,
-    write: Idle,
-    linger: Duration,
-    lingering: Option<Pin<Box<Sleep>>>,
-    saw_end: bool,
-}
-
-impl ClientStream {
-    pub(super) const fn new(stream: TcpStream, connection: Arc<Connection>, deadlines: &Deadlines) -> Self {
-        Self {
-            stream,
-            connection,
-            write: Idle::new(deadlines.client_write),
-            linger: deadlines.linger,
-            lingering: None,
-            saw_end: false,
-        }
-    }
-
-    fn bounded<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if written.is_ready() {
-            self.write.touch();
-            return written;
-        }
-        ready!(self.write.poll_expired(cx));
-        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
-    }
-
-    /// Reads and forgets until the client closes or the deadline passes.
-    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let deadline = self.lingering.get_or_insert_with(|| Box::pin(sleep(self.linger)));
-        let mut scrap = [0_u8; 4_096];
-        // A bounded number of reads at a time: a client that sends without end must not hold the thread.
-        for _ in 0..16 {
-            if deadline.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(());
-            }
-            let mut scrap = ReadBuf::new(&mut scrap);
-            match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut scrap)) {
-                Ok(()) if !scrap.filled().is_empty() => {}
-                _ => return Poll::Ready(()),
-            }
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    }
-}
-
-impl AsyncRead for ClientStream {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
-        let read = ready!(Pin::new(&mut self.stream).poll_read(cx, buf));
-        self.saw_end |= read.is_err() || buf.filled().len() == before;
-        Poll::Ready(read)
-    }
-}
-
-impl AsyncWrite for ClientStream {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.bounded(cx, written)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.lingering.is_none() {
-            ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
-            if self.saw_end || self.connection.upgraded.load(Ordering::Relaxed) {
-                return Poll::Ready(Ok(()));
-            }
-        }
-        self.poll_linger(cx).map(Ok)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.bounded(cx, written)
-    }
-}
-
-impl Drop for ClientStream {
-    fn drop(&mut self) {
-        if self.connection.reset.load(Ordering::Relaxed) {
-            // Nothing depends on it when it fails: the client then sees an ordinary close.
-            let _ = self.stream.set_zero_linger();
-        }
     }
 }

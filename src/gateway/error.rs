@@ -26,6 +26,9 @@ pub enum GatewayError {
     /// Target and header fields are larger than [`super::Limits::head`].
     #[error("the request header is too large")]
     HeadTooLarge,
+    /// The target alone is larger than [`super::Limits::target`].
+    #[error("the address is too long")]
+    TargetTooLong,
     /// `CONNECT` and `TRACE`: this is no forward proxy, and a trace would show the origin's headers.
     #[error("the method is not supported")]
     MethodRefused,
@@ -62,6 +65,7 @@ impl GatewayError {
             Self::ClientTooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Self::TargetTooLong => StatusCode::URI_TOO_LONG,
             Self::MethodRefused => StatusCode::NOT_IMPLEMENTED,
             Self::Busy | Self::Shed => StatusCode::SERVICE_UNAVAILABLE,
             Self::TooParallel => StatusCode::TOO_MANY_REQUESTS,
@@ -80,6 +84,7 @@ impl GatewayError {
             Self::ClientGone => "client_gone",
             Self::BodyTooLarge => "body_too_large",
             Self::HeadTooLarge => "head_too_large",
+            Self::TargetTooLong => "target_too_long",
             Self::MethodRefused => "method_refused",
             Self::Busy => "busy",
             Self::Shed => "shed",
@@ -100,6 +105,7 @@ impl GatewayError {
             Self::BodyTooLarge => "That is too much at once",
             Self::HeadTooLarge => "Your browser sends too much",
             Self::Busy | Self::Shed => "The shop is very busy",
+            Self::TargetTooLong => "This address is too long",
             Self::TooParallel => "Too much at once from one visit",
             Self::OriginUnreachable | Self::OriginInvalid => "The shop does not answer",
             Self::OriginTimeout => "The shop takes too long",
@@ -111,7 +117,7 @@ impl GatewayError {
     pub const fn cure(self) -> &'static str {
         match self {
             Self::BadRequest(_) | Self::MethodRefused => "Send a well-formed request with a supported method.",
-            Self::Misdirected | Self::NotFound => "Check the address.",
+            Self::Misdirected | Self::NotFound | Self::TargetTooLong => "Check the address.",
             Self::ClientTooSlow | Self::ClientGone => "Check your connection and send the request again.",
             Self::BodyTooLarge => "Send less at once.",
             Self::HeadTooLarge => "Delete this site's cookies and try again.",
@@ -149,6 +155,7 @@ impl GatewayError {
                 | Self::ClientGone
                 | Self::BodyTooLarge
                 | Self::HeadTooLarge
+                | Self::TargetTooLong
                 | Self::MethodRefused
         )
     }

@@ -1,20 +1,20 @@
 //! What the origin is told about the visitor, and what the visitor may not tell it.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use http::{
     HeaderMap, HeaderName, HeaderValue,
     header::{AUTHORIZATION, COOKIE, FORWARDED, HOST, InvalidHeaderValue},
 };
 
-use super::{Peer, Route};
+use super::{Route, trust::Sender};
 
 static STANCHION_ROOM: HeaderName = HeaderName::from_static("stanchion-room");
 static STANCHION_VISITOR: HeaderName = HeaderName::from_static("stanchion-visitor");
 static STANCHION_SESSION_EXPIRES: HeaderName = HeaderName::from_static("stanchion-session-expires");
-static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-static X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+pub(super) static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+pub(super) static X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+pub(super) static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 /// The name under which a request is known on both sides.
 pub(super) static X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -63,7 +63,7 @@ pub(super) fn strip_commands(headers: &mut HeaderMap) {
 pub(super) fn replace(
     headers: &mut HeaderMap,
     route: &Route,
-    peer: Peer,
+    sender: &Sender,
     request_id: &HeaderValue,
 ) -> Result<(), InvalidHeaderValue> {
     strip_reserved(headers);
@@ -78,9 +78,9 @@ pub(super) fn replace(
     if let Some(expires) = route.session_expires {
         headers.insert(&STANCHION_SESSION_EXPIRES, HeaderValue::from(expires));
     }
-    let proto = if peer.tls { "https" } else { "http" };
-    headers.insert(FORWARDED, forwarded(peer.addr, proto, headers.get(HOST))?);
-    headers.insert(&X_FORWARDED_FOR, HeaderValue::from_str(&peer.addr.ip().to_string())?);
+    let proto = if sender.visitor.tls { "https" } else { "http" };
+    headers.insert(FORWARDED, forwarded(sender, proto, headers.get(HOST))?);
+    headers.insert(&X_FORWARDED_FOR, forwarded_for(sender)?);
     headers.insert(&X_FORWARDED_PROTO, HeaderValue::from_static(proto));
     if let Some(host) = headers.get(HOST).cloned() {
         headers.insert(&X_FORWARDED_HOST, host);
@@ -89,12 +89,25 @@ pub(super) fn replace(
     Ok(())
 }
 
-/// RFC 7239: an IPv6 address needs brackets, and with them quotes.
-fn forwarded(addr: SocketAddr, proto: &str, host: Option<&HeaderValue>) -> Result<HeaderValue, InvalidHeaderValue> {
-    let mut value = match addr.ip() {
-        IpAddr::V4(ip) => format!("for={ip}"),
-        IpAddr::V6(ip) => format!("for=\"[{ip}]\""),
-    };
+/// What the proxies wrote, if any is trusted, and at the end the other side of the connection.
+fn forwarded_for(sender: &Sender) -> Result<HeaderValue, InvalidHeaderValue> {
+    let visitor = sender.visitor.addr.ip();
+    match (&sender.chain, sender.proxy) {
+        (Some((name, chain)), Some(proxy)) if *name == X_FORWARDED_FOR => {
+            HeaderValue::from_bytes(&[chain.as_bytes(), b", ", proxy.to_string().as_bytes()].concat())
+        }
+        (_, Some(proxy)) => HeaderValue::from_str(&format!("{visitor}, {proxy}")),
+        _ => HeaderValue::from_str(&visitor.to_string()),
+    }
+}
+
+fn forwarded(sender: &Sender, proto: &str, host: Option<&HeaderValue>) -> Result<HeaderValue, InvalidHeaderValue> {
+    if let (Some((name, chain)), Some(proxy)) = (&sender.chain, sender.proxy)
+        && *name == FORWARDED
+    {
+        return HeaderValue::from_bytes(&[chain.as_bytes(), b", for=", node(proxy).as_bytes()].concat());
+    }
+    let mut value = format!("for={}", node(sender.visitor.addr.ip()));
     // `Host` was checked to be an authority: nothing in it can end the quotes.
     if let Some(host) = host.and_then(|host| host.to_str().ok()) {
         value.push_str(";host=\"");
@@ -103,7 +116,19 @@ fn forwarded(addr: SocketAddr, proto: &str, host: Option<&HeaderValue>) -> Resul
     }
     value.push_str(";proto=");
     value.push_str(proto);
+    if let Some(proxy) = sender.proxy {
+        value.push_str(", for=");
+        value.push_str(&node(proxy));
+    }
     HeaderValue::from_str(&value)
+}
+
+/// RFC 7239 §6: an IPv6 address needs brackets, and with them quotes.
+fn node(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("\"[{ip}]\""),
+    }
 }
 
 /// Takes the gateway's cookies out, and makes one line of those that HTTP/2 split (RFC 9113 §8.2.3). The bytes of
@@ -136,9 +161,17 @@ fn is_ours(pair: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::VisitorId;
+    use crate::{
+        config::server::ForwardedHeader,
+        gateway::{Peer, trust::Trust},
+        queue::VisitorId,
+    };
 
     fn replaced(lines: &[(&str, &[u8])], addr: &str) -> HeaderMap {
+        replaced_by(&Trust::default(), lines, addr)
+    }
+
+    fn replaced_by(trust: &Trust, lines: &[(&str, &[u8])], addr: &str) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for (name, value) in lines {
             let name: HeaderName = name.parse().unwrap();
@@ -150,8 +183,8 @@ mod tests {
             session_expires: Some(1_700_000_000),
             drop_authorization: false,
         };
-        let peer = Peer::new(addr.parse().unwrap(), false);
-        replace(&mut headers, &route, peer, &HeaderValue::from_static("id")).unwrap();
+        let sender = trust.sender(&headers, Peer::new(addr.parse().unwrap(), false));
+        replace(&mut headers, &route, &sender, &HeaderValue::from_static("id")).unwrap();
         headers
     }
 
@@ -186,6 +219,25 @@ mod tests {
         let (forwarded, plain) = written("[::ffff:1.2.3.4]:5");
         assert!(forwarded.starts_with("for=1.2.3.4;"), "{forwarded}");
         assert_eq!(plain, "1.2.3.4");
+    }
+
+    #[test]
+    fn what_a_trusted_proxy_says_is_continued() {
+        let networks = vec!["10.0.0.0/8".parse().unwrap()];
+        let lines: [(&str, &[u8]); 4] = [
+            ("host", b"shop.test"),
+            ("x-forwarded-for", b"6.6.6.6, 192.0.2.1"),
+            ("x-forwarded-proto", b"https"),
+            ("forwarded", b"for=7.7.7.7"),
+        ];
+        let one = replaced_by(&Trust::new(networks.clone(), ForwardedHeader::XForwardedFor), &lines, "10.0.0.1:5");
+        assert_eq!(one["x-forwarded-for"], "6.6.6.6, 192.0.2.1, 10.0.0.1");
+        assert_eq!(one["forwarded"], "for=192.0.2.1;host=\"shop.test\";proto=https, for=10.0.0.1");
+        assert_eq!(one["x-forwarded-proto"], "https");
+        let other = replaced_by(&Trust::new(networks, ForwardedHeader::Forwarded), &lines, "10.0.0.1:5");
+        assert_eq!(other["forwarded"], "for=7.7.7.7, for=10.0.0.1");
+        assert_eq!(other["x-forwarded-for"], "7.7.7.7, 10.0.0.1");
+        assert_eq!(other["x-forwarded-proto"], "http");
     }
 
     #[test]

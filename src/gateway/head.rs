@@ -53,7 +53,8 @@ fn host(head: &Parts) -> Result<Option<Authority>, GatewayError> {
     }
 }
 
-fn authority(bytes: &[u8]) -> Result<Authority, GatewayError> {
+/// A host with or without a port, and nothing that only looks like one.
+pub(super) fn authority(bytes: &[u8]) -> Result<Authority, GatewayError> {
     let invalid = GatewayError::BadRequest("the host is invalid");
     let authority = Authority::try_from(bytes).map_err(|_| invalid)?;
     let port_is_sound = match authority.as_str().rsplit_once(':') {

@@ -2,13 +2,18 @@
 
 use std::time::Duration;
 
+use crate::config::ServerConfig;
+
 /// Bounds of the public listener and the proxy.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Threads that serve visitors, each with a runtime of its own; with 0 the caller's runtime does. Default 0.
     pub cores: usize,
-    /// Most connections at once; further ones wait in the kernel's backlog. Default 20,000.
+    /// Most connections at once; for further ones the longest idle make room, else they wait in the kernel's backlog.
+    /// Default 20,000.
     pub connections: usize,
+    /// Most connections of one address while nearly all are taken. Default 500.
+    pub connections_per_address: usize,
     /// Most requests that wait for one of the places at a room's shop, reads and writes each. Default 10,000.
     pub waiting: usize,
     /// Most upgraded (WebSocket) connections at once. Default 1,024.
@@ -16,8 +21,14 @@ pub struct Limits {
     /// Most bytes of target and header fields together: what common backends take (Node 16 KiB), so that the
     /// visitor hears 431 from us and not some 502. Default 16 KiB.
     pub head: usize,
+    /// Most header fields, 1 to 100. Default 100.
+    pub headers: usize,
+    /// Most bytes of the target alone. Default 8 KiB.
+    pub target: usize,
     /// Most bytes of a request's body on its way to the origin. Default 16 MiB.
     pub request_body: u64,
+    /// Fewest bytes a second of a request's body, while it is waited for; 0 for no such bound. Default 240.
+    pub body_rate: u64,
     /// Most bytes of a request's body for the room's own endpoints. Default 64 KiB.
     pub endpoint_body: u64,
     /// See [`Deadlines`].
@@ -27,16 +38,20 @@ pub struct Limits {
 /// How long the gateway waits for what.
 #[derive(Debug, Clone)]
 pub struct Deadlines {
-    /// From accepting a connection to its first complete request head, silent sockets included. Default 10 s.
+    /// For a PROXY header, and for a TLS handshake. Default 10 s.
+    pub handshake: Duration,
+    /// From then to the first byte of a request, and over HTTP/2 to the first complete head. Default 10 s.
     pub first_request: Duration,
-    /// From the end of one answer to the next complete head on an HTTP/1 connection. Default 10 s.
+    /// For a complete head of HTTP/1. Default 10 s.
     pub head: Duration,
-    /// An HTTP/2 connection without a request for this long is closed. Default 60 s.
+    /// A connection without a request for this long is closed. Default 60 s.
     pub connection_idle: Duration,
     /// A client that takes no byte for this long is cut off. Default 60 s.
     pub client_write: Duration,
     /// Between two pieces of a body, in either direction. Default 60 s.
     pub body_idle: Duration,
+    /// Beyond this a request's body has to have come with [`Limits::body_rate`] on average. Default 20 s.
+    pub body_grace: Duration,
     /// For one of the shop's places ([`crate::config::Origins`]). Default 5 s.
     pub permit: Duration,
     /// For a connection to the origin, name resolution included. Default 2 s.
@@ -59,29 +74,36 @@ pub struct Deadlines {
     pub drain: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Self {
+impl Limits {
+    /// These bounds of the public side, and the defaults for the rest.
+    pub fn of(server: &ServerConfig) -> Self {
         Self {
             cores: 0,
-            connections: 20_000,
+            connections: server.max_connections,
+            connections_per_address: server.max_connections_per_address,
             waiting: 10_000,
             tunnels: 1_024,
-            head: 16 * 1_024,
-            request_body: 16 * 1_024 * 1_024,
+            head: server.max_header_bytes,
+            headers: server.max_headers,
+            target: server.max_target_bytes,
+            request_body: server.max_body_bytes,
+            body_rate: server.min_body_rate,
             endpoint_body: 64 * 1_024,
-            deadlines: Deadlines::default(),
+            deadlines: Deadlines::of(server),
         }
     }
 }
 
-impl Default for Deadlines {
-    fn default() -> Self {
+impl Deadlines {
+    fn of(server: &ServerConfig) -> Self {
         Self {
-            first_request: Duration::from_secs(10),
-            head: Duration::from_secs(10),
-            connection_idle: Duration::from_mins(1),
-            client_write: Duration::from_mins(1),
-            body_idle: Duration::from_mins(1),
+            handshake: server.handshake_deadline,
+            first_request: server.header_deadline,
+            head: server.header_deadline,
+            connection_idle: server.keep_alive,
+            client_write: server.write_deadline,
+            body_idle: server.body_idle,
+            body_grace: Duration::from_secs(20),
             permit: Duration::from_secs(5),
             connect: Duration::from_secs(2),
             response_head: Duration::from_secs(30),
@@ -90,7 +112,19 @@ impl Default for Deadlines {
             tunnel_life: Duration::from_hours(4),
             endpoint: Duration::from_secs(10),
             linger: Duration::from_secs(2),
-            drain: Duration::from_secs(20),
+            drain: server.drain_deadline,
         }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::of(&ServerConfig::default())
+    }
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self::of(&ServerConfig::default())
     }
 }

@@ -28,7 +28,8 @@ use super::{
     idle::Idle,
     origin_answer::{self, OriginBody},
     parallel::Share,
-    request_body::{RequestBody, Upload},
+    request_body::{Pace, RequestBody, Upload},
+    trust::Sender,
     tunnel::Tunnel,
     upstream::{Lease, Line, Origin, OriginResponse, SendError, Upstream},
 };
@@ -52,6 +53,7 @@ pub struct InvalidOrigin(pub Uri);
 pub(super) struct ForwardContext<'a> {
     pub(super) route: &'a Route,
     pub(super) connection: &'a Arc<Connection>,
+    pub(super) sender: &'a Sender,
     pub(super) request_id: &'a HeaderValue,
 }
 
@@ -105,7 +107,8 @@ impl Proxy {
     ) -> Result<Response<Body>, GatewayError> {
         let upstream = self.upstreams.get(&context.route.room).ok_or(GatewayError::UnknownOrigin)?;
         let (mut head, body) = request.into_parts();
-        let (body, upload) = RequestBody::new(body, self.limits.request_body, self.limits.deadlines.body_idle)?;
+        let pace = Pace::new(&self.limits);
+        let (body, upload) = RequestBody::new(body, self.limits.request_body, pace, context.connection)?;
         let wanted = self.wanted_websocket(&mut head)?;
         let permit = upstream.bulkheads.enter(&head.method, head.uri.path(), self.limits.deadlines.permit).await?;
         let client_version = head.version;
@@ -263,8 +266,7 @@ fn outgoing(
     let mut headers = head.headers;
     let takes_trailers = hop_by_hop::takes_trailers(&headers);
     hop_by_hop::strip(&mut headers);
-    forward_headers::replace(&mut headers, context.route, context.connection.peer, context.request_id)
-        .map_err(malformed)?;
+    forward_headers::replace(&mut headers, context.route, context.sender, context.request_id).map_err(malformed)?;
     if takes_trailers {
         hop_by_hop::offer_trailers(&mut headers);
     }

@@ -1,5 +1,7 @@
 //! A request's body on its way in: bounded in size and in time, and observable by whoever waits for the answer.
 
+mod pace;
+
 use std::{
     pin::Pin,
     sync::{
@@ -15,7 +17,12 @@ use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::Instant;
 
-use super::{BoxError, GatewayError, forward_headers, idle::Idle};
+pub(super) use self::pace::Pace;
+use super::{
+    BoxError, GatewayError,
+    connection::{Connection, InProgress},
+    forward_headers,
+};
 
 /// A body that was asked for. Ends with a [`GatewayError`] when it grows too large, stalls or breaks off.
 #[derive(Debug)]
@@ -25,8 +32,10 @@ pub(super) struct RequestBody(Option<Live>);
 struct Live {
     inner: Incoming,
     left: u64,
-    idle: Idle,
+    pace: Pace,
     upload: Arc<Upload>,
+    /// The connection has not come to rest before this has ended, even if the answer has.
+    _in_progress: InProgress,
 }
 
 /// How a request's body is getting on.
@@ -44,15 +53,15 @@ impl RequestBody {
         Self(None)
     }
 
-    /// At most `max_bytes` of `inner`, with no more than `idle` between two pieces. A declared length beyond that
-    /// is refused at once.
+    /// At most `max_bytes` of `inner`, as fast as `pace` wants. A declared length beyond that is refused at once.
     ///
     /// # Errors
     /// [`GatewayError::BodyTooLarge`].
     pub(super) fn new(
         inner: Incoming,
         max_bytes: u64,
-        idle: Duration,
+        pace: Pace,
+        connection: &Arc<Connection>,
     ) -> Result<(Self, Option<Arc<Upload>>), GatewayError> {
         if inner.size_hint().lower() > max_bytes {
             return Err(GatewayError::BodyTooLarge);
@@ -61,7 +70,7 @@ impl RequestBody {
             return Ok((Self::empty(), None));
         }
         let upload = Arc::new(Upload::new());
-        let live = Live { inner, left: max_bytes, idle: Idle::new(idle), upload: Arc::clone(&upload) };
+        let live = Live { inner, left: max_bytes, pace, upload: Arc::clone(&upload), _in_progress: connection.hold() };
         Ok((Self(Some(live)), Some(upload)))
     }
 }
@@ -115,10 +124,10 @@ impl Live {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let Poll::Ready(piece) = Pin::new(&mut self.inner).poll_frame(cx) else {
             self.upload.on_client.store(true, Ordering::Relaxed);
-            ready!(self.idle.poll_expired(cx));
+            ready!(self.pace.poll_expired(cx));
             return Poll::Ready(Some(Err(self.upload.fail(GatewayError::ClientTooSlow))));
         };
-        self.idle.touch();
+        self.pace.came(piece.as_ref().and_then(|piece| piece.as_ref().ok()));
         self.upload.moved();
         Poll::Ready(piece.map(|piece| match piece {
             Ok(frame) => self.admit(frame),

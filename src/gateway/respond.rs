@@ -19,9 +19,8 @@ pub(super) struct Asked {
 
 impl Asked {
     pub(super) fn new<B>(request: &Request<B>) -> Self {
-        let id = format!("{:032x}", rand::random::<u128>());
         Self {
-            request_id: HeaderValue::from_str(&id).unwrap_or(HeaderValue::from_static("unknown")),
+            request_id: request_id(),
             html: prefers_html(request.headers()),
             http1: request.version() <= Version::HTTP_11,
         }
@@ -64,6 +63,27 @@ pub(super) fn refuse(error: GatewayError, asked: &Asked) -> Response<Body> {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     answer
+}
+
+/// The answer to what never became a request, byte by byte: nothing is known of who asks but that it speaks HTTP/1.
+pub(super) fn raw(error: GatewayError) -> Vec<u8> {
+    let asked = Asked { request_id: request_id(), html: false, http1: true };
+    tracing::debug!(error = error.label(), status = error.status().as_u16(), request_id = asked.id(), "refused unread");
+    let (text, content_type, _) = problem(error, &asked);
+    let (status, id) = (error.status(), asked.id());
+    format!(
+        "HTTP/1.1 {} {}\r\ncontent-type: {content_type}\r\ncontent-length: {}\r\ncache-control: no-store\r\n\
+         x-request-id: {id}\r\nx-content-type-options: nosniff\r\nconnection: close\r\n\r\n{text}",
+        status.as_u16(),
+        status.canonical_reason().unwrap_or_default(),
+        text.len(),
+    )
+    .into_bytes()
+}
+
+fn request_id() -> HeaderValue {
+    let id = format!("{:032x}", rand::random::<u128>());
+    HeaderValue::from_str(&id).unwrap_or(HeaderValue::from_static("unknown"))
 }
 
 type Rendered = (String, &'static str, Option<String>);

@@ -23,7 +23,7 @@ pub enum Benchmark {
     Seats,
     /// The draw of a long roster.
     Draw,
-    /// Requests of admitted visitors, proxied, against nginx and HAProxy before the same origin.
+    /// Requests of admitted visitors, proxied, against nginx and `HAProxy` before the same origin.
     Proxy,
 }
 

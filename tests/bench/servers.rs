@@ -155,7 +155,7 @@ fn nginx_site(site: &str) -> anyhow::Result<Server> {
     })
 }
 
-/// HAProxy before that origin.
+/// `HAProxy` before that origin.
 pub fn haproxy(origin: &Server) -> anyhow::Result<Server> {
     let origin = origin.port;
     start(|port, dir| {

@@ -41,6 +41,7 @@ pub fn session(index: u32) -> anyhow::Result<String> {
         draw: false,
         arrival: None,
         ahead: None,
+        since_ms: None,
         called_ms: Some(admitted * 1_000),
         admitted_ms: Some(admitted * 1_000),
     };
