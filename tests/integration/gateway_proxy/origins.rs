@@ -231,7 +231,7 @@ async fn an_origin_that_dies_and_returns_under_load_is_told_nothing_twice() {
         let heard_before = heard.lock().unwrap().len();
         while heard.lock().unwrap().len() < heard_before + 60 && !clients.is_empty() {
             tokio::task::yield_now().await;
-            while clients.try_join_next().is_some_and(|answered| note(&heard, answered.unwrap())) {}
+            while clients.try_join_next().is_some_and(|answered| note(&heard, &answered.unwrap())) {}
         }
         origin.abort();
         let _ = (&mut origin).await;
@@ -245,7 +245,7 @@ async fn an_origin_that_dies_and_returns_under_load_is_told_nothing_twice() {
         origin = life(again);
     }
     while let Some(answered) = clients.join_next().await {
-        note(&heard, answered.unwrap());
+        note(&heard, &answered.unwrap());
     }
     let heard = heard.lock().unwrap();
     assert!(heard.len() > 500, "only {} were heard", heard.len());
@@ -253,7 +253,7 @@ async fn an_origin_that_dies_and_returns_under_load_is_told_nothing_twice() {
 }
 
 /// Whoever was answered was heard.
-fn note(heard: &Mutex<HashMap<String, u32>>, answered: Vec<String>) -> bool {
+fn note(heard: &Mutex<HashMap<String, u32>>, answered: &[String]) -> bool {
     let heard = heard.lock().unwrap();
     answered.iter().for_each(|name| assert!(heard.contains_key(name), "{name}"));
     true
