@@ -4,6 +4,7 @@ mod accept;
 mod assets;
 mod body;
 mod events;
+mod forms;
 mod holds;
 mod orders;
 mod page;
@@ -41,7 +42,7 @@ pub fn router(office: Arc<Office>) -> Router {
         .route("/", get(home))
         .route("/events/{event}", get(events::show))
         .route("/events/{event}/holds", post(holds::create))
-        .route("/holds/{hold}", delete(holds::cancel))
+        .route("/holds/{hold}", delete(holds::cancel).get(forms::show).post(forms::give_back))
         .route("/orders", post(orders::create))
         .route("/orders/{order}", get(orders::show))
         .route("/webhooks/payments", post(payments::receive))

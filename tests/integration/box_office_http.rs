@@ -146,3 +146,43 @@ async fn what_cannot_work_is_said_before_anything_opens(place: Place) {
     assert!(open(config).await.contains("seat B40 is ordered"));
     assert!(!format!("{:?}", shop.config).contains("the-key"));
 }
+
+/// The forms of browsers without JavaScript, step by step.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn forms_hold_give_back_and_order_once() {
+    let shop = Shop::open(&Place::embedded(), |_| {}).await;
+    let form = async |path: &str, fields: &str, from: &str| {
+        let headers =
+            [("content-type", "application/x-www-form-urlencoded"), ("accept", "text/html"), ("sec-fetch-site", from)];
+        shop.send("POST", path, &headers, fields.to_owned()).await
+    };
+    let wish = "kind=best&quantity=2";
+    form("/events/demo/holds", wish, "cross-site").await.expect(403);
+    form("/events/demo/holds", "kind=best&quantity=two", "same-origin").await.expect(422);
+    form("/events/demo/holds", "kind=best&quantity=11", "same-origin").await.expect(422);
+    assert_eq!(shop.audit().await.held, 0);
+
+    let held = form("/events/demo/holds", wish, "same-origin").await.expect(303);
+    assert_eq!(held.headers["stanchion-pin"], "600");
+    let place = held.headers["location"].to_str().unwrap().to_owned();
+    let seen = shop.get(&place).await.expect(200);
+    assert_eq!((&seen.body["seats"], &seen.body["amount_minor"]), (&json!(["A20", "A21"]), &json!(9000)));
+    let page = shop.send("GET", &place, &[("accept", "text/html")], "").await.expect(200);
+    assert!(page.text.contains("Row A, seat 20") && page.text.contains("€90.00"), "{}", page.text);
+    form(&place, "", "cross-site").await.expect(403);
+    let back = form(&place, "", "same-origin").await.expect(303);
+    assert_eq!(back.headers["location"], "/events/demo");
+    form(&place, "", "same-origin").await.expect(410);
+    shop.get(&place).await.expect(410);
+
+    let taken = form("/events/demo/holds", "kind=general&quantity=2", "same-origin").await.expect(303);
+    let general = taken.headers["location"].to_str().unwrap().strip_prefix("/holds/").unwrap().to_owned();
+    let order = format!("hold={general}");
+    form("/orders", &order, "same-site").await.expect(403);
+    let first = form("/orders", &order, "same-origin").await.expect(303);
+    let again = form("/orders", &order, "same-origin").await.expect(303);
+    assert_eq!(first.headers["location"], again.headers["location"], "pressed twice, ordered once");
+    assert_eq!(shop.audit().await.orders.pending, 1);
+    shop.get(&format!("/holds/{general}")).await.expect(410);
+    shop.get(&format!("/holds/h_{}", "0".repeat(32))).await.expect(404);
+}
