@@ -56,6 +56,12 @@ pub fn admin_router(office: Arc<Office>) -> Router {
     finish(Router::new().route("/events/{event}/audit", get(events::audit)).with_state(office))
 }
 
+/// What the operator's monitoring reaches; never public. Apart, as others who share the listener may have such a path.
+pub fn metrics_router(office: Arc<Office>) -> Router {
+    let routes = Router::new().route("/metrics", get(events::metrics)).with_state(office);
+    routes.layer(middleware::from_fn(problem::render))
+}
+
 /// Every failure, the router's own too, leaves as a problem document or its page.
 fn finish(routes: Router) -> Router {
     routes

@@ -137,6 +137,15 @@ impl Inventory {
         Ok(scripts::int(&TAKE_LEASE, &reply)? == 1)
     }
 
+    /// Who has the lease of whoever compares.
+    pub async fn lease_holder(&self) -> Result<Option<String>, StoreError> {
+        let reply = self.run(&LIST_HOLDERS, slice::from_ref(&self.keys.reconciler), Vec::new()).await?;
+        match &reply {
+            Value::Array(holder) if holder.len() == 1 => Ok(view::text(&holder[0])),
+            _ => Err(scripts::unexpected(&LIST_HOLDERS, &reply)),
+        }
+    }
+
     /// Leaves the lease to others.
     pub async fn give_lease(&self, owner: &str) -> Result<(), StoreError> {
         self.run(&GIVE_LOCK, slice::from_ref(&self.keys.reconciler), vec![owner.into()]).await?;
