@@ -12,7 +12,7 @@
 //! | [`provider`], [`pacer`], [`worker`], [`webhooks`], [`reconcile`] | money: ask for it, in turn; hear of it; ask again |
 //! | [`http`], [`pages`], [`views`] | how all of it looks from outside |
 //! | [`repair`], [`compare`] | the store against the ledger: what went wrong behind their backs is found and mended |
-//! | [`audit`] | whether it kept its word |
+//! | [`audit`], [`metrics`] | whether it kept its word |
 //!
 //! # Life of an order
 //!
@@ -29,6 +29,7 @@ mod http;
 pub(crate) mod ids;
 pub(crate) mod inventory;
 mod ledger;
+mod metrics;
 mod office;
 mod orders;
 mod pacer;
@@ -135,6 +136,11 @@ impl BoxOffice {
     /// What the operator reaches: `GET /events/{event}/audit`. Never public.
     pub fn admin_router(&self) -> Router {
         http::admin_router(Arc::clone(&self.0))
+    }
+
+    /// What the operator's monitoring reaches: `GET /metrics`, Prometheus text. Never public.
+    pub fn metrics_router(&self) -> Router {
+        http::metrics_router(Arc::clone(&self.0))
     }
 
     /// Starts what runs beside the requests: payment tasks, lapsed holds, overdue orders.

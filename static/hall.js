@@ -1,4 +1,4 @@
-// The hall: its seats as buttons, which are chosen, how to get around it with a keyboard, and which are best. It knows
+// The hall: its seats as buttons, which are chosen, and how to get around it with a keyboard. It knows
 // nothing of buying; shop.js, which comes behind it in the same file, does.
 const hall = (() => {
   'use strict';
@@ -9,6 +9,8 @@ const hall = (() => {
   let current = rows[0]?.[0]; // the one seat in the tab order
 
   const rowOf = (id) => id.match(/^\D*/)[0];
+  // Each seat as [row, number].
+  const rowsOf = (ids) => ids.map((id) => [rowOf(id), Number(id.slice(rowOf(id).length))]);
   const spoken = (id) => `Row ${rowOf(id)}, seat ${id.slice(rowOf(id).length)}`;
   const state = (seat) => seat.dataset.s || 'free';
   const free = () => [...seats.values()].filter((seat) => state(seat) === 'free').length;
@@ -59,29 +61,6 @@ const hall = (() => {
     current.focus();
   }
 
-  // Seats side by side, near the stage and the middle; apart only where there is no other way. Everybody is shown the
-  // same best seats, so who lost them once (`spread`) gets one of the next best.
-  function best(count, spread) {
-    const worth = (row, middle) => row * 1.5 + Math.abs(middle - (rows[row].length - 1) / 2);
-    const blocks = [], single = [];
-    rows.forEach((row, at) => row.forEach((seat, first) => {
-      if (state(seat) === 'free') single.push({ ids: [seat.value], worth: worth(at, first) });
-      const block = row.slice(first, first + count);
-      if (block.length === count && block.every((one) => state(one) === 'free')) {
-        blocks.push({ ids: block.map((one) => one.value), worth: worth(at, first + (count - 1) / 2) });
-      }
-    }));
-    const byWorth = (left, right) => left.worth - right.worth;
-    blocks.sort(byWorth);
-    if (blocks.length) return { ids: blocks[spread ? Math.floor(Math.random() * Math.min(12, blocks.length)) : 0].ids, together: true };
-    return { ids: single.sort(byWorth).slice(0, count).flatMap((one) => one.ids), together: false };
-  }
-
-  function show(id) {
-    rove(seats.get(id));
-    current.scrollIntoView({ block: 'nearest', inline: 'center' });
-  }
-
   // `toggled(id)` is told of every seat that is pressed, free or not.
   function open(toggled) {
     for (const seat of seats.values()) paint(seat);
@@ -97,5 +76,5 @@ const hall = (() => {
     if (box) box.scrollLeft = (box.scrollWidth - box.clientWidth) / 2;
   }
 
-  return { best, choose, chosen, free, inOrder, mark, open, show, spoken, state: (id) => state(seats.get(id)) };
+  return { choose, chosen, free, inOrder, mark, open, rowsOf, spoken, state: (id) => state(seats.get(id)) };
 })();

@@ -13,7 +13,8 @@
   let hold = null;
   let busy = false;
   let mode = 'choose';
-  let contested = false; // somebody was faster once: spread out when picking the best
+  const milestones = [[300, 'Five minutes left.'], [60, 'One minute left.'], [15, 'Fifteen seconds left.']];
+  let told; // the milestone that was said last
   let mapTimer = 0;
   let mapWait = 4000;
 
@@ -113,17 +114,6 @@
     choose([...chosen, id]);
   }
 
-  function pickBest() {
-    const count = Number(byId('many').querySelector('output').textContent);
-    const { ids, together } = hall.best(count, contested);
-    choose(ids);
-    if (ids.length < count) note(`Only ${plural(ids.length, 'seat')} free right now.`);
-    else note(together ? '' : `No ${count} seats are free side by side. These are the nearest to the stage.`);
-    if (!ids.length) return;
-    hall.show(inOrder()[0]);
-    say(`Chosen: ${inOrder().map(spoken).join('; ')}.`);
-  }
-
   function setStepper(id, value) {
     const stepper = byId(id);
     if (!stepper) return;
@@ -149,7 +139,6 @@
   }
 
   function taken(ids) {
-    contested = true;
     note(`${ids.join(', ')} ${ids.length === 1 ? 'was' : 'were'} just taken by someone else. ${chosen.size ? `Still chosen: ${inOrder().join(', ')}.` : 'Please choose again.'}`);
   }
 
@@ -173,13 +162,25 @@
 
   // --- Holding, paying, giving back --------------------------------------------------------------------------------
 
-  async function take() {
+  // What a wish for the best got: seats in one row, one after another.
+  function together(ids) {
+    const all = hall.rowsOf(ids);
+    return all.every(([row, number], at) => !at || (row === all[at - 1][0] && number === all[at - 1][1] + 1));
+  }
+
+  function wish(best) {
+    if (best) return { best_available: { quantity: Number(byId('many').querySelector('output').textContent) } };
+    return chosen.size ? { seats: inOrder() } : { quantity: tickets() };
+  }
+
+  async function take(best) {
     if (busy) return;
     busy = true;
     note('');
     summary();
+    if (byId('best')) byId('best').disabled = true;
     try {
-      const { status, data } = await call('POST', `${api}/holds`, chosen.size ? { seats: inOrder() } : { quantity: tickets() });
+      const { status, data } = await call('POST', `${api}/holds`, wish(best));
       if (mode === 'away') return;
       if (status === 201) {
         store({ ...data, until: Date.now() + data.expires_in_seconds * 1000, key: uuid() });
@@ -188,6 +189,9 @@
         nowHeld(data.seats);
         if (!data.seats.length) byId('ga-free').textContent = Math.max(0, byId('ga-free').textContent - data.quantity);
         showHold();
+        if (best && !together(data.seats)) note(`No ${data.quantity} seats were free side by side. These were the nearest to the stage.`);
+      } else if (best && status === 409 && typeof data.free === 'number') {
+        note(data.free ? `Only ${plural(data.free, 'seat')} free right now.` : 'None is free right now. Seats that others hold may come back.');
       } else if (status === 409 && Array.isArray(data.taken) && data.taken.length) {
         nowHeld(data.taken);
         taken(data.taken);
@@ -202,6 +206,7 @@
       note('The shop did not answer. Nothing was charged. Please try again.');
     } finally {
       busy = false;
+      if (byId('best')) byId('best').disabled = false;
       summary();
     }
   }
@@ -215,6 +220,7 @@
     byId('pay').textContent = `Pay ${money(amount)} now`;
     byId('back').textContent = quantity === 1 ? 'Give it back' : 'Give them back';
     enter('held');
+    told = milestones.filter(([seconds]) => hold.until - Date.now() <= seconds * 1000).at(-1);
     tick();
   }
 
@@ -222,7 +228,12 @@
     if (mode !== 'held' || !hold) return;
     const left = Math.max(0, Math.ceil((hold.until - Date.now()) / 1000));
     byId('left').textContent = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, '0')}`;
-    if (left === 60) say('One minute left.');
+    // Told at a few moments only, each once; a slept-through one is skipped.
+    const near = milestones.filter(([seconds]) => left <= seconds).at(-1);
+    if (near && near !== told && left > 0) {
+      told = near;
+      say(near[1]);
+    }
     if (left === 0 && !busy) gone('Your time ran out, and the tickets went back on sale. Nothing was charged.');
   }
 
@@ -314,8 +325,8 @@
       summary();
     });
   }
-  byId('best')?.addEventListener('click', () => { if (!busy) pickBest(); });
-  byId('hold').addEventListener('click', take);
+  byId('best')?.addEventListener('click', () => take(true));
+  byId('hold').addEventListener('click', () => take(false));
   byId('pay').addEventListener('click', pay);
   byId('back').addEventListener('click', giveBack);
   setInterval(tick, 500);

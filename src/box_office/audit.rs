@@ -50,6 +50,12 @@ pub struct Audit {
     pub refunds_owed: u64,
     /// Charges that took another sum than was ordered; for a person to look at.
     pub mismatched: u64,
+    /// Calls to the provider still to be made.
+    pub tasks_due: u64,
+    /// Calls to the provider given up; each ended its order, or is a refund for a person to look at.
+    pub tasks_parked: u64,
+    /// Orders of whose status the inventory has not been told yet.
+    pub untold: u64,
     /// How often the provider is still asked about orders that ended without a sale: it may have taken money since.
     pub late_questions_left: u64,
     /// No seat has two confirmed orders, and no more general admission is confirmed than there is.
@@ -60,7 +66,7 @@ pub struct Audit {
     /// Every charge belongs to one confirmed order or is given back or owed. Holds at every moment, as the ledger
     /// records a charge and its consequence together.
     pub g9_money: bool,
-    /// What this node's reconciler did.
+    /// What this node's reconciler did, and who has the lease.
     pub reconciler: ReconcilerView,
 }
 
@@ -92,13 +98,16 @@ impl Office {
             refunds: ledger.refunds,
             refunds_owed: ledger.refunds_owed,
             mismatched: ledger.mismatched,
+            tasks_due: ledger.tasks_due,
+            tasks_parked: ledger.tasks_parked,
+            untold: ledger.untold,
             late_questions_left: ledger.late_questions_left,
             g7_one_seat_one_buyer: ledger.seats_sold == ledger.distinct_seats_sold
                 && ledger.general_confirmed <= u64::from(event.general_admission),
             g8_conservation: adds_up && agrees,
             g9_money: ledger.mismatched == 0
                 && ledger.captures == ledger.confirmed + ledger.refunds + ledger.refunds_owed,
-            reconciler: self.reconciler.view(),
+            reconciler: self.reconciler_view().await?,
         })
     }
 

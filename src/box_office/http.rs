@@ -4,6 +4,7 @@ mod accept;
 mod assets;
 mod body;
 mod events;
+mod forms;
 mod holds;
 mod orders;
 mod page;
@@ -41,7 +42,7 @@ pub fn router(office: Arc<Office>) -> Router {
         .route("/", get(home))
         .route("/events/{event}", get(events::show))
         .route("/events/{event}/holds", post(holds::create))
-        .route("/holds/{hold}", delete(holds::cancel))
+        .route("/holds/{hold}", delete(holds::cancel).get(forms::show).post(forms::give_back))
         .route("/orders", post(orders::create))
         .route("/orders/{order}", get(orders::show))
         .route("/webhooks/payments", post(payments::receive))
@@ -53,6 +54,12 @@ pub fn router(office: Arc<Office>) -> Router {
 /// What the operator reaches: never public.
 pub fn admin_router(office: Arc<Office>) -> Router {
     finish(Router::new().route("/events/{event}/audit", get(events::audit)).with_state(office))
+}
+
+/// What the operator's monitoring reaches; never public. Apart, as others who share the listener may have such a path.
+pub fn metrics_router(office: Arc<Office>) -> Router {
+    let routes = Router::new().route("/metrics", get(events::metrics)).with_state(office);
+    routes.layer(middleware::from_fn(problem::render))
 }
 
 /// Every failure, the router's own too, leaves as a problem document or its page.

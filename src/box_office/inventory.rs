@@ -17,7 +17,7 @@ use futures_util::{
 };
 
 pub use survey::Survey;
-pub use view::{Counts, Inventory as InventoryState};
+pub use view::{Counts, Hold, Inventory as InventoryState};
 
 use self::{
     keys::Keys,
@@ -266,12 +266,17 @@ impl Inventory {
 
     /// What a hold holds or held, until it is forgotten.
     pub async fn find(&self, hold: &HoldId) -> Result<Option<Tickets>, StoreError> {
-        let keys = vec![self.keys.holds.clone()];
-        match self.run(&FIND_HOLD, &keys, vec![hold.as_str().into()]).await? {
+        Ok(self.record(hold).await?.map(|hold| hold.tickets))
+    }
+
+    /// All that is known of a hold, until it is forgotten.
+    pub async fn record(&self, hold: &HoldId) -> Result<Option<Hold>, StoreError> {
+        let keys = slice::from_ref(&self.keys.holds);
+        match self.run(&FIND_HOLD, keys, vec![hold.as_str().into()]).await? {
             Value::Nil => Ok(None),
             Value::Bulk(record) => {
-                let tickets = std::str::from_utf8(&record).ok().and_then(parse_record);
-                tickets.map(Some).ok_or_else(|| scripts::unexpected(&FIND_HOLD, &Value::Bulk(record)))
+                let known = std::str::from_utf8(&record).ok().and_then(Hold::parse);
+                known.map(Some).ok_or_else(|| scripts::unexpected(&FIND_HOLD, &Value::Bulk(record)))
             }
             other => Err(scripts::unexpected(&FIND_HOLD, &other)),
         }
@@ -297,14 +302,6 @@ impl Inventory {
     async fn run(&self, script: &'static Script, keys: &[String], args: Vec<Arg>) -> Result<Value, StoreError> {
         self.engine.run(script, keys, args).await
     }
-}
-
-/// `state:deadline:quantity:seats`.
-fn parse_record(record: &str) -> Option<Tickets> {
-    let mut fields = record.splitn(4, ':').skip(2);
-    let quantity = fields.next()?.parse().ok()?;
-    let seats = view::names(fields.next()?);
-    Some(Tickets { seats, quantity })
 }
 
 fn acted(script: &'static Script, reply: &Value) -> Result<Acted, StoreError> {

@@ -166,6 +166,20 @@ impl Office {
         }))
     }
 
+    /// What a live hold holds, and until when.
+    pub async fn held(&self, hold: &HoldId) -> Result<Result<HoldView, Acted>, OfficeError> {
+        let Some(record) = self.inventory.record(hold).await? else { return Ok(Err(Acted::Unknown)) };
+        let left = Duration::from_millis(record.deadline_ms.saturating_sub(self.clock.unix_millis()));
+        if record.is_gone || left.is_zero() {
+            return Ok(Err(Acted::Gone));
+        }
+        if record.is_paying {
+            return Ok(Err(Acted::Paying));
+        }
+        let outcome = Held::Until { deadline_ms: record.deadline_ms, left, seats: record.tickets.seats };
+        Ok(self.show_hold(hold, record.tickets.quantity, outcome)?.map_err(|_| Acted::Gone))
+    }
+
     /// Gives back a hold that its buyer cancels.
     pub async fn cancel(&self, hold: &HoldId) -> Result<Acted, OfficeError> {
         Ok(self.inventory.cancel(hold).await?)

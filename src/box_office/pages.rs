@@ -1,7 +1,8 @@
 //! The pages of the box office: an event with its seat map, an order with its tickets, and what to do when neither can
-//! be shown. The pages act through the JSON API only, so whatever they can do, a client can do.
+//! be shown. The pages act through the JSON API, or by plain forms where there is no JavaScript; whatever they can do, a client can do.
 
 mod event;
+mod hold;
 mod money;
 mod order;
 mod problem;
@@ -9,6 +10,7 @@ mod problem;
 use std::sync::LazyLock;
 
 pub use event::event_page;
+pub use hold::hold_page;
 pub use order::order_page;
 pub use problem::problem_page;
 

@@ -28,12 +28,20 @@ const EVERY: Duration = Duration::from_secs(30);
 const LEASE: Duration = Duration::from_secs(75);
 /// Most ended orders looked up in one run.
 const ENDED_AT_MOST: usize = 500;
+/// So much of a node's name is told: enough to tell nodes apart, too little to act as one.
+const SHOWN_OF_NAME: usize = 8;
 /// Most findings told in words.
 const TOLD_AT_MOST: usize = 20;
 
 /// What the reconciler of one node did since the node started. The node that has the lease runs it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReconcilerView {
+    /// This node, by the first digits of a name that it chose when it started.
+    pub node: String,
+    /// The node that has the lease, named alike; none has it for a while after one died.
+    pub lease_holder: Option<String>,
+    /// Whether that is this node.
+    pub has_lease: bool,
     /// Comparisons made.
     pub runs: u64,
     /// When the last one ended.
@@ -50,6 +58,14 @@ pub struct ReconcilerView {
     pub unresolved: Vec<String>,
 }
 
+impl ReconcilerView {
+    /// When the last comparison ended, in seconds since the Unix epoch; 0 for never.
+    pub(super) fn last_run_seconds(&self) -> i64 {
+        let parsed = self.last_run.as_ref().and_then(|time| time.parse::<jiff::Timestamp>().ok());
+        parsed.map_or(0, jiff::Timestamp::as_second)
+    }
+}
+
 /// The node's name as a holder of the lease, and its record.
 #[derive(Debug)]
 pub struct Reconciler {
@@ -64,10 +80,6 @@ impl Default for Reconciler {
 }
 
 impl Reconciler {
-    pub fn view(&self) -> ReconcilerView {
-        self.view.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     fn note(&self, change: impl FnOnce(&mut ReconcilerView)) {
         change(&mut self.view.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -86,6 +98,18 @@ pub async fn run(office: Arc<Office>, shutdown: Shutdown) {
 }
 
 impl Office {
+    /// What this node did, and who has the lease.
+    pub(super) async fn reconciler_view(&self) -> Result<ReconcilerView, OfficeError> {
+        let Reconciler { name, view } = &self.reconciler;
+        let holder = self.inventory.lease_holder().await?;
+        let short = |name: &str| name.chars().take(SHOWN_OF_NAME).collect::<String>();
+        let mut view = view.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        view.node = short(name);
+        view.has_lease = holder.as_ref() == Some(name);
+        view.lease_holder = holder.as_deref().map(short);
+        Ok(view)
+    }
+
     /// Compares once and mends what is wrong; whether this node has the lease to do so.
     pub async fn reconcile(&self) -> Result<bool, OfficeError> {
         if !self.inventory.take_lease(&self.reconciler.name, LEASE).await? {

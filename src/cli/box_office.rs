@@ -90,6 +90,7 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let shutdown = Shutdown::new();
     office.start(&shutdown);
     shutdown.spawn(listener::serve(public, office.router(), shutdown.clone()));
-    shutdown.spawn(listener::serve(private, office.admin_router(), shutdown.clone()));
+    let admin = office.admin_router().merge(office.metrics_router());
+    shutdown.spawn(listener::serve(private, admin, shutdown.clone()));
     until_signalled(&shutdown).await
 }

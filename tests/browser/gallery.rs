@@ -1,21 +1,25 @@
-//! Every page at the width of a small phone, a phone and a desktop, for a person to look at; and what a machine can see of it:
-//! nothing sticks out, nothing is too small to touch.
+//! Every page at the width of a small phone, a phone, a desktop and a desktop zoomed to 400 %, for a person to look at; and
+//! what a machine can see of it: nothing sticks out, nothing is too small to touch, axe-core has nothing to say.
 
 use serde_json::json;
 use stanchion::{
     box_office::{
-        pages::{PageHtml, event_page, order_page, problem_page},
-        views::{CountView, EventView, OrderStatus, OrderView, SeatState, SeatView, SeatsView},
+        pages::{PageHtml, event_page, hold_page, order_page, problem_page},
+        views::{CountView, EventView, HoldView, OrderStatus, OrderView, SeatState, SeatView, SeatsView},
     },
     pages::{ErrorPage, Page, WaitingPage},
 };
 
-use crate::{stage::Stage, support::Browser};
+use crate::{axe, stage::Stage, support::Browser};
 
 /// Each width in one scheme: what differs between schemes is colour, which every page has from the same few names. The
 /// stories have both at every step.
-const VIEWS: [(&str, u32, u32, bool); 3] =
-    [("narrow-light", 320, 640, false), ("phone-dark", 390, 844, true), ("desktop-light", 1280, 800, false)];
+const VIEWS: [(&str, u32, u32, bool); 4] = [
+    ("zoomed-dark", 320, 200, true),
+    ("narrow-light", 320, 640, false),
+    ("phone-dark", 390, 844, true),
+    ("desktop-light", 1280, 800, false),
+];
 
 pub fn waiting(state: &str, position: Option<u64>) -> Page {
     let eta = position.map(|_| json!({ "low": 600, "high": 780 }));
@@ -84,6 +88,18 @@ pub fn order(status: OrderStatus) -> OrderView {
     }
 }
 
+fn hold() -> HoldView {
+    HoldView {
+        hold: "h_0123456789abcdef0123456789abcdef".to_owned(),
+        event: "demo".to_owned(),
+        seats: vec!["C18".to_owned(), "C19".to_owned()],
+        quantity: 2,
+        amount_minor: 9_000,
+        expires_at: "2030-01-01T20:15:03.123Z".to_owned(),
+        expires_in_seconds: 597,
+    }
+}
+
 fn not_submitted() -> Page {
     WaitingPage {
         title: "Midsummer Night at the Old Harbour",
@@ -144,6 +160,7 @@ fn shops() -> Vec<(&'static str, PageHtml)> {
         ("event", event_page(&event())),
         ("event-sold-out", event_page(&sold_out)),
         ("event-general", event_page(&general)),
+        ("hold", hold_page(&hold(), "The Stanchions, live", "EUR")),
         ("order-pending", order_page(&order(OrderStatus::Pending), "The Stanchions, live")),
         ("order-confirmed", order_page(&order(OrderStatus::Confirmed), "The Stanchions, live")),
         ("order-refused", order_page(&order(OrderStatus::Refused), "The Stanchions, live")),
@@ -166,6 +183,10 @@ async fn every_page_fits_every_screen() {
             browser.client.goto(&stage.url("/gallery")).await.unwrap();
             browser.screenshot(&format!("{name}-{view}")).await;
             fits(&browser, &format!("{name} at {view}")).await;
+            if ["zoomed-dark", "desktop-light"].contains(&view) {
+                let wrong = axe::violations(&browser).await;
+                assert!(wrong.is_empty(), "{name} at {view}: {wrong:#?}");
+            }
         }
     }
     browser.close().await;

@@ -1,6 +1,7 @@
 //! The pages in a real browser: what a visitor sees and can do. Screenshots land in `target/screenshots`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::missing_panics_doc, missing_docs)]
 
+mod axe;
 #[expect(dead_code, reason = "the integration tests' own, and they use more of it")]
 #[path = "../integration/support/browser.rs"]
 mod browser;

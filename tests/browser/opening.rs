@@ -30,7 +30,6 @@ async fn the_countdown_lets_one_in_and_puts_the_other_in_line_and_the_last_seat_
 
     // The last seats: bought by one, and known to the other without a touch.
     inside.click("#best").await;
-    inside.click("#hold").await;
     inside.until("document.getElementById('pay').offsetParent").await;
     inside.click("#pay").await;
     inside

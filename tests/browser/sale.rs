@@ -1,5 +1,7 @@
 //! The main job in a real browser on the real program: wait in a crowd, be let in, choose, pay, hold a ticket.
 
+use fantoccini::Locator;
+
 use crate::{house::House, support::Browser};
 
 const ORDER: &str = "location.pathname.startsWith('/orders/o_')";
@@ -132,4 +134,36 @@ async fn comes_again(browser: &Browser, house: &mut House, order: &str, picture:
     house.leaves(newcomer).await;
     browser.client.back().await.unwrap();
     browser.until("document.querySelector('#map [data-s=sold][value=B20]')").await;
+}
+
+/// Forms do it all where there are no scripts: the best seats, back again, and bought.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_scripts_the_best_seats_are_held_given_back_and_bought() {
+    let house = House::open(&["--seats", "120", "--opens-in", "0s", "--capacity", "2", "--rate", "20"]);
+    let browser = Browser::start(390, 844, false).await;
+    browser.scripts(false).await;
+    browser.client.goto(&house.url("/events/demo")).await.unwrap();
+    let shows = async |css: &str| browser.client.wait().for_element(Locator::Css(css)).await.unwrap();
+    let choose = async || {
+        shows(".plain select").await.select_by_label("3").await.unwrap();
+        browser.screenshots("no-scripts-3-choosing").await;
+        shows(".plain [value=best]").await.click().await.unwrap();
+        shows("form[action^='/holds/h_']").await;
+    };
+    choose().await;
+    assert!(browser.client.current_url().await.unwrap().path().starts_with("/holds/h_"));
+    assert_eq!(browser.client.find_all(Locator::Css(".stubs li")).await.unwrap().len(), 3);
+    browser.screenshots("no-scripts-4-held").await;
+    shows("form[action^='/holds/h_'] button").await.click().await.unwrap();
+    shows(".plain").await;
+    assert_eq!(house.audit().await["held"], 0);
+
+    choose().await;
+    shows("form[action='/orders'] button").await.click().await.unwrap();
+    // The page asks again by itself until it is paid.
+    shows(".ticket[aria-label='Ticket 3 of 3']").await;
+    browser.screenshots("no-scripts-5-bought").await;
+    let audit = house.audit().await;
+    assert_eq!((&audit["captures"], &audit["held"]), (&1.into(), &0.into()), "{audit}");
+    browser.close().await;
 }

@@ -124,10 +124,44 @@ async fn the_map_is_walked_with_the_keyboard_and_follows_the_sale() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_best_seats_are_together_in_the_middle_of_the_front() {
-    let (_stage, browser) = arrive().await;
+async fn the_box_office_picks_the_best_seats() {
+    let (stage, browser) = arrive().await;
+    stage.json(HOLDS, 409, json!({ "title": "Conflict", "free": 1 }));
     browser.click("#best").await;
-    assert_eq!(browser.js("document.getElementById('chosen').textContent").await, "A20, A21");
+    browser.until("document.getElementById('note').textContent === 'Only 1 seat free right now.'").await;
+    assert_eq!(stage.asked(HOLDS)[0].0, r#"{"best_available":{"quantity":2}}"#);
+
+    browser.click("#many [data-by='1']").await;
+    stage.json(HOLDS, 201, hold(&["A20", "A21", "B4"], 600));
+    browser.click("#best").await;
+    browser.until("document.getElementById('pay').offsetParent").await;
+    assert_eq!(stage.asked(HOLDS)[1].0, r#"{"best_available":{"quantity":3}}"#);
+    assert_eq!(
+        browser.js("[...document.querySelectorAll('#held-seats li')].map((seat) => seat.textContent).join('; ')").await,
+        "Row A, seat 20; Row A, seat 21; Row B, seat 4"
+    );
+    let note = "document.getElementById('note').textContent.startsWith('No 3 seats were free side by side')";
+    assert_eq!(browser.js(note).await, true);
+    assert_eq!(crate::axe::violations(&browser).await, Vec::<String>::new());
+    browser.screenshots("flow-best-apart").await;
+    browser.close().await;
+}
+
+/// The clock ticks in silence; a reader is told at a few moments, once each.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_countdown_is_spoken_at_milestones_only() {
+    let (stage, browser) = arrive().await;
+    browser.click("[value=C17]").await;
+    stage.json(HOLDS, 201, hold(&["C17"], 62));
+    browser
+        .js("(window.said = [], new MutationObserver(() => said.push(document.getElementById('live').textContent)) \
+        .observe(document.getElementById('live'), { childList: true, characterData: true, subtree: true }))")
+        .await;
+    browser.click("#hold").await;
+    browser.until("document.getElementById('pay').offsetParent").await;
+    assert_eq!(browser.js("document.getElementById('left').getAttribute('aria-live')").await, "off");
+    browser.until("/^0:5[0-7]$/.test(document.getElementById('left').textContent)").await;
+    assert_eq!(browser.js("said.join('|')").await, "One minute left.");
     browser.close().await;
 }
 

@@ -1,9 +1,10 @@
 //! The box office's HTTP manners: problems, pages, caching, what the gateway reads.
 
+use axum::body::Body;
 use serde_json::json;
 use stanchion::box_office::views::EventView;
 
-use crate::support::box_office::{Place, Shop, event, eventually, on_both_databases};
+use crate::support::box_office::{Place, Shop, ask, event, eventually, on_both_databases};
 
 on_both_databases! {
     everything_that_goes_wrong_is_a_problem_document
@@ -145,4 +146,82 @@ async fn what_cannot_work_is_said_before_anything_opens(place: Place) {
     config.event.seats = 79;
     assert!(open(config).await.contains("seat B40 is ordered"));
     assert!(!format!("{:?}", shop.config).contains("the-key"));
+}
+
+/// The forms of browsers without JavaScript, step by step.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn forms_hold_give_back_and_order_once() {
+    let shop = Shop::open(&Place::embedded(), |_| {}).await;
+    let form = async |path: &str, fields: &str, from: &str| {
+        let headers =
+            [("content-type", "application/x-www-form-urlencoded"), ("accept", "text/html"), ("sec-fetch-site", from)];
+        shop.send("POST", path, &headers, fields.to_owned()).await
+    };
+    let wish = "kind=best&quantity=2";
+    form("/events/demo/holds", wish, "cross-site").await.expect(403);
+    form("/events/demo/holds", "kind=best&quantity=two", "same-origin").await.expect(422);
+    form("/events/demo/holds", "kind=best&quantity=11", "same-origin").await.expect(422);
+    assert_eq!(shop.audit().await.held, 0);
+
+    let held = form("/events/demo/holds", wish, "same-origin").await.expect(303);
+    assert_eq!(held.headers["stanchion-pin"], "600");
+    let place = held.headers["location"].to_str().unwrap().to_owned();
+    let seen = shop.get(&place).await.expect(200);
+    assert_eq!((&seen.body["seats"], &seen.body["amount_minor"]), (&json!(["A20", "A21"]), &json!(9000)));
+    let page = shop.send("GET", &place, &[("accept", "text/html")], "").await.expect(200);
+    assert!(page.text.contains("Row A, seat 20") && page.text.contains("€90.00"), "{}", page.text);
+    form(&place, "", "cross-site").await.expect(403);
+    let back = form(&place, "", "same-origin").await.expect(303);
+    assert_eq!(back.headers["location"], "/events/demo");
+    form(&place, "", "same-origin").await.expect(410);
+    shop.get(&place).await.expect(410);
+
+    let taken = form("/events/demo/holds", "kind=general&quantity=2", "same-origin").await.expect(303);
+    let general = taken.headers["location"].to_str().unwrap().strip_prefix("/holds/").unwrap().to_owned();
+    let order = format!("hold={general}");
+    form("/orders", &order, "same-site").await.expect(403);
+    let first = form("/orders", &order, "same-origin").await.expect(303);
+    let again = form("/orders", &order, "same-origin").await.expect(303);
+    assert_eq!(first.headers["location"], again.headers["location"], "pressed twice, ordered once");
+    assert_eq!(shop.audit().await.orders.pending, 1);
+    shop.get(&format!("/holds/{general}")).await.expect(410);
+    shop.get(&format!("/holds/h_{}", "0".repeat(32))).await.expect(404);
+}
+
+/// Prometheus text of what the audit says, readable line by line.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn monitoring_reads_what_the_audit_says() {
+    let shop = Shop::open(&Place::embedded(), |_| {}).await;
+    let (order, charge) = shop.ordered(json!({"seats": ["A1"]})).await;
+    shop.webhook(&event("evt_1", "charge.captured", &order, &charge)).await.expect(204);
+    shop.audit_when("it is sold", |audit| audit.sold == 1 && audit.tasks_due == 0).await;
+    shop.held(json!({"quantity": 2})).await;
+    assert!(shop.office.reconcile().await.unwrap());
+
+    let reply = ask(&shop.office.metrics_router(), "GET", "/metrics", &[], Body::empty()).await.expect(200);
+
+    assert_eq!(reply.headers["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+    for line in [
+        "# TYPE stanchion_tickets gauge",
+        "stanchion_tickets{event=\"demo\",state=\"free\"} 87",
+        "stanchion_tickets{event=\"demo\",state=\"held\"} 2",
+        "stanchion_tickets{event=\"demo\",state=\"sold\"} 1",
+        "stanchion_orders{event=\"demo\",status=\"confirmed\"} 1",
+        "stanchion_charges_total{event=\"demo\"} 1",
+        "stanchion_outbox_due{event=\"demo\"} 0",
+        "stanchion_outbox_parked{event=\"demo\"} 0",
+        "stanchion_guarantee_holds{event=\"demo\",guarantee=\"g9_money\"} 1",
+        "stanchion_reconciler_has_lease{event=\"demo\"} 1",
+        "stanchion_reconciler_runs_total{event=\"demo\"} 1",
+    ] {
+        assert!(reply.text.lines().any(|told| told == line), "{line} is not in\n{}", reply.text);
+    }
+    let sample = |line: &str| {
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        name.starts_with("stanchion_") && name.ends_with('}') && value.parse::<i64>().is_ok()
+    };
+    let is_fine = |line: &str| line.starts_with("# HELP ") || line.starts_with("# TYPE ") || sample(line);
+    assert!(reply.text.ends_with('\n') && reply.text.lines().all(is_fine), "{}", reply.text);
+    // Names of orders and holds are rights.
+    assert!(!reply.text.contains(&order));
 }

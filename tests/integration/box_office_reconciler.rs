@@ -233,6 +233,10 @@ async fn one_node_compares_and_another_takes_over() {
         assert!(!second.office.reconcile().await.unwrap(), "one at a time");
         clock.advance(Duration::from_secs(40));
     }
+    let told = [first.audit().await.reconciler, second.audit().await.reconciler];
+    assert_eq!((told[0].has_lease, told[1].has_lease), (true, false));
+    assert_ne!(told[0].node, told[1].node);
+    assert!(told.iter().all(|view| view.lease_holder.as_ref() == Some(&told[0].node)), "{told:?}");
     // The first is heard of no more.
     assert!(!second.office.reconcile().await.unwrap());
     clock.advance(Duration::from_secs(36));

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use axum::{
     extract::{Path, State},
-    http::{HeaderMap, HeaderValue, StatusCode},
-    response::Response,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse as _, Response},
 };
 
 use super::{SOLD_OUT, accept::wants_page, json, page, problem::Problem};
 use crate::box_office::{
+    metrics,
     office::{Office, OfficeError},
     pages,
 };
@@ -39,6 +40,13 @@ pub async fn audit(State(office): State<Arc<Office>>, Path(event): Path<String>)
     let audit = office.audit().await?;
     let body = serde_json::to_vec(&audit).map_err(|error| OfficeError::Defect(error.to_string()))?;
     Ok(json(StatusCode::OK, body))
+}
+
+/// `GET /metrics`, on the private listener.
+pub async fn metrics(State(office): State<Arc<Office>>) -> Result<Response, Problem> {
+    let text = metrics::text(&office.audit().await?);
+    let headers = [(header::CONTENT_TYPE, metrics::CONTENT_TYPE), (header::CACHE_CONTROL, "no-store")];
+    Ok((headers, text).into_response())
 }
 
 /// 404 for any event but ours.

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::{
     PIN, body,
     events::known,
-    json,
+    forms, json,
     orders::{key, visit},
     problem::Problem,
 };
@@ -22,6 +22,7 @@ use crate::box_office::{
     ids::HoldId,
     inventory::{Acted, Held, Tickets},
     office::{Office, OfficeError},
+    views::HoldView,
 };
 
 /// A UUID has as many characters.
@@ -33,6 +34,18 @@ pub struct Wish {
     seats: Option<Vec<String>>,
     quantity: Option<u32>,
     best_available: Option<BestWish>,
+}
+
+impl Wish {
+    /// The box office chooses the seats.
+    pub fn best(wish: BestWish) -> Self {
+        Self { seats: None, quantity: None, best_available: Some(wish) }
+    }
+
+    /// So many tickets of general admission.
+    pub fn general(quantity: u32) -> Self {
+        Self { seats: None, quantity: Some(quantity), best_available: None }
+    }
 }
 
 enum Wanted {
@@ -48,20 +61,27 @@ pub async fn create(
     body: Body,
 ) -> Result<Response, Problem> {
     known(&office, &event)?;
+    if forms::is_form(&headers) {
+        return forms::hold(&office, &headers, body).await;
+    }
     let visit = visit(&headers);
     let key = key_of_hold(&headers, visit.as_deref())?;
-    let wanted = check(&office, body::json(&headers, body).await?)?;
-    let held = match wanted {
-        Wanted::These(tickets) => office.hold(tickets, visit.as_deref(), key.as_deref()).await?,
-        Wanted::Best(wish) => office.hold_best(&wish, visit.as_deref(), key.as_deref()).await?,
+    let wish = body::json(&headers, body).await?;
+    let view = take(&office, wish, visit.as_deref(), key.as_deref()).await?;
+    let text = serde_json::to_vec(&view).map_err(|error| OfficeError::Defect(error.to_string()))?;
+    let mut response = json(StatusCode::CREATED, text);
+    response.headers_mut().insert(PIN, view.expires_in_seconds.into());
+    Ok(response)
+}
+
+/// Takes a hold, or says why not.
+pub async fn take(office: &Office, wish: Wish, visit: Option<&str>, key: Option<&str>) -> Result<HoldView, Problem> {
+    let held = match check(office, wish)? {
+        Wanted::These(tickets) => office.hold(tickets, visit, key).await?,
+        Wanted::Best(wish) => office.hold_best(&wish, visit, key).await?,
     };
     match held {
-        Ok(view) => {
-            let text = serde_json::to_vec(&view).map_err(|error| OfficeError::Defect(error.to_string()))?;
-            let mut response = json(StatusCode::CREATED, text);
-            response.headers_mut().insert(PIN, view.expires_in_seconds.into());
-            Ok(response)
-        }
+        Ok(view) => Ok(view),
         Err(Held::NotEnough { free }) => {
             let detail = match free {
                 0 => "None is free now. What others hold may come back.".to_owned(),
@@ -164,13 +184,24 @@ fn check_seats(office: &Office, seats: &[String]) -> Result<(), Problem> {
 
 /// `DELETE /holds/{hold}`.
 pub async fn cancel(State(office): State<Arc<Office>>, Path(hold): Path<String>) -> Result<Response, Problem> {
-    let unknown = || Problem::not_found("There is no such hold.");
     let hold: HoldId = hold.parse().map_err(|_| unknown())?;
     match office.cancel(&hold).await? {
         Acted::Done => Ok(StatusCode::NO_CONTENT.into_response()),
-        Acted::Unknown => Err(unknown()),
-        Acted::Gone => Err(gone("This hold is over: it lapsed, was given back or became an order.")),
-        Acted::Paying => Err(gone("This hold is being paid for and can no longer be given back.")),
+        other => Err(refusal(other)),
+    }
+}
+
+/// 404.
+pub fn unknown() -> Problem {
+    Problem::not_found("There is no such hold. If you had one, it is long over: choose again.")
+}
+
+/// Why a hold is no longer what it was.
+pub fn refusal(acted: Acted) -> Problem {
+    match acted {
+        Acted::Unknown => unknown(),
+        Acted::Paying => gone("This hold is being paid for and can no longer be given back."),
+        Acted::Done | Acted::Gone => gone("This hold is over: it lapsed, was given back or became an order."),
     }
 }
 

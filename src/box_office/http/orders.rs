@@ -10,7 +10,14 @@ use axum::{
 };
 use serde::Deserialize;
 
-use super::{COMMAND, PIN, SOLD_OUT, VISITOR, accept::wants_page, body, holds::gone, json, page, problem::Problem};
+use super::{
+    COMMAND, PIN, SOLD_OUT, VISITOR,
+    accept::wants_page,
+    body, forms,
+    holds::{gone, unknown},
+    json, page,
+    problem::Problem,
+};
 use crate::box_office::{
     ids::{HoldId, OrderId},
     ledger::StoredAnswer,
@@ -28,11 +35,18 @@ pub struct Wish {
 
 /// `POST /orders`.
 pub async fn create(State(office): State<Arc<Office>>, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
+    if forms::is_form(&headers) {
+        return forms::order(office, &headers, body).await;
+    }
     let key = key(&headers)?;
     let wish: Wish = body::json(&headers, body).await?;
-    let hold: HoldId = wish.hold.parse().map_err(|_| Problem::not_found("There is no such hold."))?;
+    place(office, key, &wish.hold, visit(&headers)).await
+}
+
+/// Orders what is held.
+pub async fn place(office: Arc<Office>, key: String, hold: &str, visit: Option<String>) -> Result<Response, Problem> {
+    let hold: HoldId = hold.parse().map_err(|_| unknown())?;
     let pin = office.paying_ttl().as_secs();
-    let visit = visit(&headers);
     // On a task of its own: a client that leaves does not stop its order half way.
     let placed = tokio::spawn(async move { office.place_order(key, hold, visit).await }).await;
     let placed = placed.map_err(|error| OfficeError::Defect(error.to_string()))??;
@@ -46,7 +60,7 @@ pub async fn create(State(office): State<Arc<Office>>, headers: HeaderMap, body:
             let detail = "This Idempotency-Key came with another request before. Use a new key for a new order.";
             Err(Problem::unprocessable("key-reused", detail))
         }
-        Placement::UnknownHold => Err(Problem::not_found("There is no such hold.")),
+        Placement::UnknownHold => Err(unknown()),
         Placement::HoldGone => {
             Err(gone("This hold is over: it lapsed, was given back or became an order. Choose again."))
         }

@@ -4,9 +4,9 @@
 use std::{collections::HashMap, slice, time::Duration};
 
 use super::{
-    Inventory, InventoryError, SEATS_AT_ONCE, Tickets, millis, parse_record,
+    Inventory, InventoryError, SEATS_AT_ONCE, millis,
     scripts::{self, CORRECT_TICKETS, COUNT_TICKETS, GIVE_LOCK, LIST_HOLDERS, SCAN_HASH, TAKE_LEASE},
-    view::{self, Counts},
+    view::{self, Counts, Hold},
 };
 use crate::store::{StoreError, Value};
 
@@ -14,17 +14,6 @@ use crate::store::{StoreError, Value};
 const FIELDS_AT_ONCE: u32 = 100;
 /// How often it is tried to catch a moment in which the counters stand still.
 const QUIET_TRIES: u32 = 3;
-
-/// A hold's record.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hold {
-    /// It is over, and remembered for a while.
-    pub is_gone: bool,
-    /// Its order is being paid for.
-    pub is_paying: bool,
-    /// What it holds or held.
-    pub tickets: Tickets,
-}
 
 /// The counters of general admission at one instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,9 +56,8 @@ impl Inventory {
     async fn holds(&self) -> Result<HashMap<String, Hold>, StoreError> {
         let mut holds = HashMap::new();
         for (hold, record) in self.scan(&self.keys.holds).await? {
-            let tickets = parse_record(&record).ok_or_else(|| odd(&record))?;
-            let (is_gone, is_paying) = (record.starts_with("gone:"), record.starts_with("paying:"));
-            holds.insert(hold, Hold { is_gone, is_paying, tickets });
+            let record = Hold::parse(&record).ok_or_else(|| odd(&record))?;
+            holds.insert(hold, record);
         }
         Ok(holds)
     }
@@ -147,6 +135,15 @@ impl Inventory {
         let args = vec![owner.into(), millis(ttl)];
         let reply = self.run(&TAKE_LEASE, slice::from_ref(&self.keys.reconciler), args).await?;
         Ok(scripts::int(&TAKE_LEASE, &reply)? == 1)
+    }
+
+    /// Who has the lease of whoever compares.
+    pub async fn lease_holder(&self) -> Result<Option<String>, StoreError> {
+        let reply = self.run(&LIST_HOLDERS, slice::from_ref(&self.keys.reconciler), Vec::new()).await?;
+        match &reply {
+            Value::Array(holder) if holder.len() == 1 => Ok(view::text(&holder[0])),
+            _ => Err(scripts::unexpected(&LIST_HOLDERS, &reply)),
+        }
     }
 
     /// Leaves the lease to others.

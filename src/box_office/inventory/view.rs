@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    Held,
+    Held, Tickets,
     scripts::{VIEW_SEATS, unexpected},
 };
 use crate::{
@@ -79,6 +79,31 @@ pub fn parse(reply: &Value, seats: usize, tickets_total: u32) -> Result<Option<I
     }
     let tickets = Counts { free: *free, held: *held, sold: *sold };
     Ok(Some(Inventory { seats: states, seat_counts, tickets, tickets_total }))
+}
+
+/// A hold's record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hold {
+    /// It is over, and remembered for a while.
+    pub is_gone: bool,
+    /// Its order is being paid for.
+    pub is_paying: bool,
+    /// When it lapses, or is forgotten; milliseconds since the Unix epoch, by the store's clock.
+    pub deadline_ms: u64,
+    /// What it holds or held.
+    pub tickets: Tickets,
+}
+
+impl Hold {
+    /// Reads `state:deadline:quantity:seats`.
+    pub fn parse(record: &str) -> Option<Self> {
+        let mut fields = record.splitn(4, ':');
+        let state = fields.next()?;
+        let deadline_ms = fields.next()?.parse().ok()?;
+        let quantity = fields.next()?.parse().ok()?;
+        let tickets = Tickets { seats: names(fields.next()?), quantity };
+        Some(Self { is_gone: state == "gone", is_paying: state == "paying", deadline_ms, tickets })
+    }
 }
 
 /// What a script that takes a hold replied.

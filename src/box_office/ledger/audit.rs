@@ -24,6 +24,10 @@ pub struct LedgerCounts {
     pub refunds: u64,
     /// Charges whose money is still to be given back.
     pub refunds_owed: u64,
+    /// Tasks of the outbox still to be done.
+    pub tasks_due: u64,
+    /// Tasks of the outbox given up.
+    pub tasks_parked: u64,
     /// Orders of whose status the inventory has not been told.
     pub untold: u64,
     /// Charges that took another sum than was ordered.
@@ -94,11 +98,22 @@ async fn payments(tx: &mut Connection, event: &str, counts: &mut LedgerCounts) -
             _ => {}
         }
     }
-    let owed: i64 = sql("SELECT COUNT(*) FROM outbox t JOIN orders o ON o.id = t.order_id \
-         WHERE o.event = $1 AND t.kind = 'refund' AND t.state <> 'done'")
-    .bind(event)
-    .value(tx)
-    .await?;
-    counts.refunds_owed = unsigned(owed)?;
+    let tasks: Vec<(String, String, i64)> =
+        sql("SELECT t.kind, t.state, COUNT(*) FROM outbox t JOIN orders o ON o.id = t.order_id \
+         WHERE o.event = $1 AND t.state <> 'done' GROUP BY t.kind, t.state")
+        .bind(event)
+        .all(tx)
+        .await?;
+    for (kind, state, tasks) in tasks {
+        let tasks = unsigned(tasks)?;
+        if kind == "refund" {
+            counts.refunds_owed += tasks;
+        }
+        if state == "due" {
+            counts.tasks_due += tasks;
+        } else {
+            counts.tasks_parked += tasks;
+        }
+    }
     Ok(())
 }
