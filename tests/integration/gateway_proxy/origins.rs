@@ -255,6 +255,8 @@ async fn an_origin_that_dies_and_returns_under_load_is_told_nothing_twice() {
 /// Whoever was answered was heard.
 fn note(heard: &Mutex<HashMap<String, u32>>, answered: &[String]) -> bool {
     let heard = heard.lock().unwrap();
-    answered.iter().for_each(|name| assert!(heard.contains_key(name), "{name}"));
+    for name in answered {
+        assert!(heard.contains_key(name), "{name}");
+    }
     true
 }
