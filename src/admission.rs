@@ -17,6 +17,7 @@ pub mod policy;
 mod prequeue;
 pub mod presence;
 pub mod recent;
+mod roster_copy;
 mod runner;
 pub mod sessions;
 pub mod signals;
@@ -26,7 +27,7 @@ pub mod turn;
 pub mod view;
 
 pub use live_room::LiveRoom;
-pub use status::{State, StatusDocument};
+pub use status::{State, StatusDocument, rfc3339};
 pub use turn::{Standing, Turn};
 pub use view::View;
 

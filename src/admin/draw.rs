@@ -117,8 +117,11 @@ pub(super) async fn roster(State(admin): Shared, room: Named, headers: HeaderMap
         return Ok(text(Body::from_stream(chunks)));
     }
     // An empty answer would look like the roster of a sale to which nobody came.
-    if draw.roster == 0 && digest != RosterDigest::new().finish() {
-        return Err(conflict("the store lost the roster", "Use the copy that was exported before that."));
+    let first = room.roster(Score(0)).await.map_err(|error| store_is_away(&room, &error))?;
+    if first.is_empty() && digest != RosterDigest::new().finish() {
+        let cure =
+            "Ask the other gateways: those that saw it whole have a copy in --data. Else use what was exported before.";
+        return Err(conflict("the store lost the roster, and this gateway has no copy", cure));
     }
     // Page by page, as fast as it is read. An error cuts the answer off, so that nobody takes a part for all of it.
     let lines = stream::try_unfold(Score(0), move |after| {

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{Admin, Shared};
 use crate::{
-    admission::{LiveRoom, steering::Outlook},
+    admission::{LiveRoom, rfc3339, steering::Outlook},
     gateway::problem::Problem,
     queue::{Method, Mode, QueueError, lottery::Published},
 };
@@ -44,6 +44,8 @@ pub(super) struct RoomView {
     warnings: Vec<String>,
     /// What is published of the draw; `None` without a lottery.
     draw: Option<Published>,
+    /// When it opens, RFC 3339; null when no time is set.
+    opens_at: Option<String>,
 }
 
 impl RoomView {
@@ -68,6 +70,7 @@ impl RoomView {
             pace: room.outlook().map(|outlook| (*outlook).clone()),
             warnings: room.warnings().to_vec(),
             draw: room.published_draw(),
+            opens_at: snapshot.opens_at_ms.and_then(rfc3339),
         }
     }
 }
@@ -144,17 +147,47 @@ pub(super) fn store_is_away(room: &LiveRoom, error: &QueueError) -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the store is not answering", "Try again in a moment.")
 }
 
-/// Sets what a room does. Answers with the room as the node last saw it, which may be from before the change.
+/// The room, and what the operator should know of the mode they set.
+#[derive(Debug, Serialize)]
+pub(super) struct ModeSet {
+    #[serde(flatten)]
+    room: RoomView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'static str>,
+}
+
+impl ModeSet {
+    /// `wanted` was set in `room`, whose mode is the one that holds since.
+    fn of(room: RoomView, wanted: Mode) -> Self {
+        let note = match (room.mode, wanted) {
+            (Mode::Scheduled | Mode::Prequeue, Mode::Open) => Some(
+                "the schedule decides: the room opens at opens_at. To open now, set an earlier opens_at and restart",
+            ),
+            (Mode::Drawing, Mode::Open) => {
+                Some("those who came before the opening draw first: the room opens by itself then")
+            }
+            (Mode::Scheduled | Mode::Prequeue, Mode::Paused) => {
+                Some("the room is paused from its opening on, at opens_at")
+            }
+            (Mode::Closed, Mode::Open | Mode::Paused) => Some("closes_at has passed: set a later one and restart"),
+            _ => None,
+        };
+        Self { room, note }
+    }
+}
+
+/// Sets what a room does. Answers with the mode that holds now, and the rest as the node last saw it.
 pub(super) async fn set_mode(
     State(admin): Shared,
     room: Named,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
-) -> Result<Json<RoomView>, Problem> {
+) -> Result<Json<ModeSet>, Problem> {
     admin.token.check(&headers)?;
     let room = admin.room(&room)?;
     let wanted: NewMode = self::body(body, "Send {\"mode\":\"open\"}, or paused, sold_out, closed.")?;
-    room.set_mode(wanted.mode.into()).await.map_err(|error| store_is_away(room, &error))?;
-    tracing::info!(room = %room.name(), mode = ?wanted.mode, "mode set by the operator");
-    Ok(Json(RoomView { mode: wanted.mode.into(), ..RoomView::of(room) }))
+    let mode = Mode::from(wanted.mode);
+    let now = room.set_mode(mode).await.map_err(|error| store_is_away(room, &error))?;
+    tracing::info!(room = %room.name(), mode = mode.as_str(), "mode set by the operator");
+    Ok(Json(ModeSet::of(RoomView { mode: now, ..RoomView::of(room) }, mode)))
 }

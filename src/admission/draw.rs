@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Visitors read at once for the digest.
-const READ_AT_ONCE: u32 = 1_000;
+pub(super) const READ_AT_ONCE: u32 = 1_000;
 /// Visitors drawn at once, so that no script holds the store up for long.
 const DRAW_AT_ONCE: usize = 100;
 
@@ -130,7 +130,11 @@ impl LiveRoom {
     pub(super) async fn go_on_with_the_draw(&self) -> Result<(), QueueError> {
         let view = self.view();
         let snapshot = &view.snapshot;
-        let Some(draw) = snapshot.draw.as_ref().filter(|draw| !draw.is_done) else { return Ok(()) };
+        let Some(draw) = snapshot.draw.as_ref() else { return Ok(()) };
+        self.copy_the_roster(snapshot.epoch, draw).await?;
+        if draw.is_done {
+            return Ok(());
+        }
         let Some(commitment) = draw.commitment.as_deref() else { return self.commit(snapshot.epoch).await };
         if snapshot.mode != Mode::Drawing || view.is_settling() {
             return Ok(());
@@ -191,6 +195,8 @@ impl LiveRoom {
             if public.is_none() && draw.beacon().is_none() {
                 self.queue.seal(epoch, [None, None, Some(&digest)], None).await?;
             }
+            // The next step begins with what is known now, and this one is not taken again.
+            self.look_again().await?;
         }
         Ok(())
     }
@@ -215,7 +221,9 @@ impl LiveRoom {
                 self.queue.draw(epoch, after, true, &[]).await?;
             }
             if is_last_page {
-                tracing::info!(room = %self.name(), visitors = draw.roster, "everybody drew: export the roster to publish it");
+                if self.drawn_epoch.swap(epoch, Ordering::Relaxed) != epoch {
+                    tracing::info!(room = %self.name(), visitors = draw.roster, "everybody drew: export the roster to publish it");
+                }
                 return Ok(());
             }
         }

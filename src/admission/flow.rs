@@ -25,6 +25,7 @@ pub struct FlowMeter {
 struct Totals {
     now_ms: u64,
     since_ms: u64,
+    epoch: u64,
     admitted: u64,
     called: u64,
 }
@@ -33,14 +34,19 @@ const FADE_SECONDS: f64 = 20.0;
 
 impl FlowMeter {
     /// Takes the next snapshot in. Another history of the store only moves the base line: the pace is remembered.
+    /// Another epoch is another sale, of whose pace nothing is known.
     #[expect(clippy::cast_precision_loss, reason = "counts of visitors, far below 2^52")]
     pub fn update(&mut self, snapshot: &Snapshot) -> Flow {
         let totals = Totals {
             now_ms: snapshot.now_ms,
             since_ms: snapshot.since_ms,
+            epoch: snapshot.epoch,
             admitted: snapshot.admitted_total,
             called: snapshot.called_total,
         };
+        if self.last.is_some_and(|last| last.epoch != totals.epoch) {
+            *self = Self::default();
+        }
         if let Some(last) = self.last
             && last.since_ms == totals.since_ms
             && totals.now_ms > last.now_ms
@@ -92,6 +98,15 @@ mod tests {
         stopped.admitted_total = 40;
         let flow = meter.update(&stopped);
         assert!(flow.admitted < 3.0, "{flow:?}");
+    }
+
+    #[test]
+    fn nothing_is_known_of_the_pace_of_another_epoch() {
+        let mut meter = FlowMeter::default();
+        assert!(feed(&mut meter, 0..40, 10).called > 0.0);
+        let mut reset = snapshot();
+        (reset.epoch, reset.now_ms) = (2, reset.now_ms + 40 * 250);
+        assert_eq!(meter.update(&reset), Flow::default());
     }
 
     #[test]

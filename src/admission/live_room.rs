@@ -70,6 +70,10 @@ pub struct LiveRoom {
     pub(super) renewing: Recent,
     /// The last epoch of whose draw the node said that it lacks the key.
     pub(super) keyless_epoch: AtomicU64,
+    /// The last epoch of whose draw the node said that it is done.
+    pub(super) drawn_epoch: AtomicU64,
+    /// The last epoch whose roster this node has, or cannot have.
+    pub(super) copied_epoch: AtomicU64,
     /// Where the draw is written down; `None` where nobody said.
     pub(super) notes: Option<Notes>,
     /// What was written down last.
@@ -145,6 +149,8 @@ impl LiveRoom {
             outlook: ArcSwapOption::empty(),
             warnings: ArcSwap::default(),
             keyless_epoch: AtomicU64::new(0),
+            drawn_epoch: AtomicU64::new(0),
+            copied_epoch: AtomicU64::new(0),
             notes,
             noted: Mutex::new(None),
             epoch_told_ms: AtomicU64::new(0),
@@ -235,9 +241,11 @@ impl LiveRoom {
         status::document(&situation, turn)
     }
 
-    /// Sets what the room does. Takes effect for every node with its next snapshot.
-    pub async fn set_mode(&self, mode: Mode) -> Result<(), QueueError> {
-        self.queue.set_mode(mode).await
+    /// Sets what the room does. Takes effect for every node with its next snapshot. Returns what it does now, which is for
+    /// the schedule to say where that has not come yet.
+    pub async fn set_mode(&self, mode: Mode) -> Result<Mode, QueueError> {
+        self.queue.set_mode(mode).await?;
+        Ok(self.queue.snapshot(self.view().snapshot.ended_until).await?.mode)
     }
 
     /// Begins a new epoch: nobody waits, nobody is inside, every token of before is void. Returns the new epoch.

@@ -9,7 +9,7 @@ use tokio::{
 
 use super::{
     LiveRoom, cadence, draw,
-    flow::FlowMeter,
+    flow::{Flow, FlowMeter},
     steering::{REPORT_EVERY, Steering},
     view::View,
 };
@@ -127,7 +127,8 @@ impl LiveRoom {
         self.write_down_ended(&snapshot.ended).await;
         self.notice_history(&snapshot, &before.snapshot);
         let draws = self.draws(&snapshot, &before);
-        Ok(View { snapshot, sketch: Arc::default(), asked_at_micros, flow: before.flow, draws })
+        let flow = if snapshot.epoch == before.snapshot.epoch { before.flow } else { Flow::default() };
+        Ok(View { snapshot, sketch: Arc::default(), asked_at_micros, flow, draws })
     }
 
     /// Forgets what was true of another history of the store.

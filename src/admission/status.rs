@@ -279,8 +279,8 @@ fn scaled(ms: u64, by: f64) -> u64 {
     (ms as f64 * by).round() as u64
 }
 
-/// A time as documents say it.
-pub(super) fn rfc3339(unix_ms: u64) -> Option<String> {
+/// A time, Unix milliseconds, as documents say it; `None` for one that no calendar knows.
+pub fn rfc3339(unix_ms: u64) -> Option<String> {
     let at = jiff::Timestamp::from_millisecond(i64::try_from(unix_ms).ok()?).ok()?;
     Some(at.to_string())
 }

@@ -163,6 +163,17 @@ impl RoomConfig {
                 self.name
             )
         });
+        let schedule = &self.policy.schedule;
+        let prequeue_ms = schedule.opens_at_ms.zip(schedule.prequeue_at_ms).map(|(to, from)| to.saturating_sub(from));
+        let is_short = schedule.method == Method::Lottery
+            && prequeue_ms.is_some_and(|prequeue_ms| Duration::from_millis(prequeue_ms) < BACKGROUND_TAB);
+        warnings.check(!is_short, || {
+            format!(
+                "room {}: the pre-queue, from prequeue_at to opens_at, is shorter than 75s. Browsers ask every 18s, and once a \
+                 minute in the background, so that a store which is lost meanwhile would not hear of all of them before the draw",
+                self.name
+            )
+        });
         warnings.into_list()
     }
 

@@ -231,6 +231,12 @@ mod tests {
         };
         assert_eq!(config("").warnings(), Vec::<String>::new());
         assert!(config("claim_window = \"30s\"").warnings()[0].contains("below 75s"));
+        let lottery = |opens_at: &str| {
+            config(&format!("method = \"lottery\"\nprequeue_at = \"2030-01-01T00:00:00Z\"\nopens_at = \"{opens_at}\""))
+                .warnings()
+        };
+        assert_eq!(lottery("2030-01-01T00:01:15Z"), Vec::<String>::new());
+        assert!(lottery("2030-01-01T00:01:14Z")[0].contains("shorter than 75s"));
     }
 
     #[test]

@@ -7,6 +7,8 @@ use http::{
     header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, RETRY_AFTER, SET_COOKIE, X_CONTENT_TYPE_OPTIONS},
 };
 
+use serde::Serialize;
+
 use super::{Body, Peer, body, cookies, gate::intent::Format};
 use crate::{
     admission::{LiveRoom, State, StatusDocument, Turn},
@@ -83,7 +85,7 @@ pub fn never_cached<B>(answer: &mut Response<B>) {
 }
 
 /// A document as JSON.
-pub fn json(document: &StatusDocument) -> String {
+pub fn json(document: &impl Serialize) -> String {
     // Strings, numbers and options always have a JSON form.
     serde_json::to_string(document).unwrap_or_default()
 }

@@ -176,6 +176,21 @@ pub enum Mode {
     Closed,
 }
 
+impl Mode {
+    /// The mode as documents and logs spell it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Scheduled => "scheduled",
+            Self::Prequeue => "prequeue",
+            Self::Drawing => "drawing",
+            Self::Open => "open",
+            Self::Paused => "paused",
+            Self::SoldOut => "sold_out",
+            Self::Closed => "closed",
+        }
+    }
+}
+
 /// A place that a queue token proves, so that a line lost by the store can be rebuilt in its old order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Proof {

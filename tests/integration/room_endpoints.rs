@@ -198,6 +198,7 @@ async fn the_admin_api_reads_without_a_token_and_changes_only_with_it() {
         "method",
         "mode",
         "no_shows_total",
+        "opens_at",
         "pace",
         "rate",
         "room",
@@ -225,6 +226,28 @@ async fn the_admin_api_reads_without_a_token_and_changes_only_with_it() {
     }
     assert_eq!(house.figure("mode").await, "open");
     house.set_mode("paused").await;
+}
+
+/// An operator who sets "open" before the opening must not believe that it is open.
+#[tokio::test]
+async fn the_answer_to_a_mode_says_what_holds() {
+    let set = async |house: &House, mode: &str| {
+        let body = format!("{{\"mode\":\"{mode}\"}}");
+        let (status, text) = house.admin(Method::POST, "/api/rooms/main/mode", Some(ADMIN_TOKEN), &body).await;
+        assert_eq!(status, StatusCode::OK, "{text}");
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()
+    };
+    let early = House::open(|config| config.policy.schedule.opens_at_ms = Some(4_000_000_000_000)).await;
+    let answer = set(&early, "open").await;
+    assert_eq!((&answer["mode"], &answer["opens_at"]), (&"scheduled".into(), &"2096-10-02T07:06:40Z".into()));
+    assert!(answer["note"].as_str().unwrap().contains("opens at opens_at"), "{answer}");
+    let answer = set(&early, "paused").await;
+    assert!(answer["note"].as_str().unwrap().contains("paused from its opening on"), "{answer}");
+    let house = House::open(|_| ()).await;
+    for mode in ["paused", "sold_out", "open"] {
+        let answer = set(&house, mode).await;
+        assert_eq!((&answer["mode"], &answer["note"]), (&mode.into(), &serde_json::Value::Null));
+    }
 }
 
 #[tokio::test]

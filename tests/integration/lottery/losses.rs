@@ -156,11 +156,54 @@ async fn who_came_back_to_the_pre_queue_draws_after_a_second_loss_on_redis() {
     who_came_back_to_the_pre_queue_draws_after_a_second_loss(Store::on_redis().await).await;
 }
 
+/// An app without cookies is told by its polls.
+#[tokio::test]
+async fn an_app_is_given_the_token_that_says_it_was_put_back() {
+    let store = Store::in_process();
+    let house = House::on(store.engine.clone(), keyring(), with_beacon).await;
+    let ask = async |method: HttpMethod, path: &str, token: Option<&str>| {
+        let mut headers = vec![("accept", "application/json")];
+        headers.extend(token.map(|token| ("stanchion-queue-token", token)));
+        request(method, &format!("{}/__room/main/{path}", house.url), &headers, String::new()).await.json()
+    };
+    let joined = ask(HttpMethod::POST, "join", None).await;
+    let first = joined["queue_token"].as_str().unwrap();
+    assert!(ask(HttpMethod::GET, "status", Some(first)).await["queue_token"].is_null(), "nothing is new");
+    store.lose(&[&house]).await;
+    let polled = ask(HttpMethod::GET, "status", Some(first)).await;
+    let second = polled["queue_token"].as_str().unwrap();
+    assert!(polled["state"] == "prequeue" && first != second, "{polled}");
+    assert!(ask(HttpMethod::GET, "status", Some(second)).await["queue_token"].is_null(), "once");
+}
+
+/// Whichever gateway the operator asks.
+#[tokio::test]
+async fn every_gateway_has_the_roster_after_a_loss() {
+    let store = Store::on_redis().await;
+    let (keys, data) = (keyring(), [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()]);
+    let one = House::after(store.engine.clone(), keys.clone(), data[0].path(), with_beacon).await;
+    let two = House::after(store.engine.clone(), keys, data[1].path(), with_beacon).await;
+    let houses = [&one, &two];
+    registered(&one, 5).await;
+    store.open(&houses).await;
+    until_sealed(&houses).await;
+    for dir in &data {
+        let is_there = || std::fs::exists(dir.path().join("roster-main-1.txt")).unwrap();
+        eventually("the roster", async || is_there().then_some(())).await;
+    }
+    store.lose(&houses).await;
+    for house in houses {
+        let (status, text) = house.admin(HttpMethod::GET, "/api/rooms/main/roster", Some(ADMIN_TOKEN), "").await;
+        assert_eq!((status, text.lines().count()), (StatusCode::OK, 5), "{text}");
+        assert_eq!(draw_json(house).await["roster"], 5);
+    }
+}
+
 /// An engine whose looks at the room show what the last one before showed, when the test says so.
 #[derive(Debug)]
 struct Behind {
     engine: SharedEngine,
-    is_behind: AtomicBool,
+    stays: AtomicBool,
     last: Mutex<Option<Value>>,
 }
 
@@ -175,7 +218,7 @@ impl Engine for Behind {
             if script.file() != "snapshot-8.lua" {
                 return self.engine.run(script, keys, args).await;
             }
-            if self.is_behind.load(Ordering::SeqCst)
+            if self.stays.load(Ordering::SeqCst)
                 && let Some(last) = self.last.lock().unwrap().clone()
             {
                 return Ok(last);
@@ -190,7 +233,7 @@ impl Engine for Behind {
 async fn who_polls_where_the_draw_is_not_known_yet_has_their_draw(store: Store) {
     let keys = keyring();
     let behind =
-        Arc::new(Behind { engine: store.engine.clone(), is_behind: AtomicBool::new(false), last: Mutex::default() });
+        Arc::new(Behind { engine: store.engine.clone(), stays: AtomicBool::new(false), last: Mutex::default() });
     let one = House::on(store.engine.clone(), keys.clone(), with_beacon).await;
     let two = House::on(behind.clone(), keys, with_beacon).await;
     let houses = [&one, &two];
@@ -200,14 +243,14 @@ async fn who_polls_where_the_draw_is_not_known_yet_has_their_draw(store: Store) 
     store.lose(&houses).await;
     store.open(&houses).await;
     until_sealed(&houses).await;
-    behind.is_behind.store(true, Ordering::SeqCst);
+    behind.stays.store(true, Ordering::SeqCst);
     let draw = say_the_beacon(&one).await;
     for visitor in &mut crowd {
         assert_eq!(visitor.status().await["state"], "prequeue", "the draw is not known here");
     }
     // They are told to the store.
     several_looks(&one).await;
-    behind.is_behind.store(false, Ordering::SeqCst);
+    behind.stays.store(false, Ordering::SeqCst);
     assert_drawn(&one, &mut crowd, &draw).await;
 }
 

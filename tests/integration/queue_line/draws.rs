@@ -633,7 +633,7 @@ async fn nobody_is_called_before_the_drawn_had_time_to_come_back(world: World) {
     assert!(facts(&world).await.is_done);
     assert_eq!(world.call_all().await, 0, "a newcomer is called before all who drew");
     assert!(!is_inside(world.arrive(visitor(51), None, true).await), "straight in, before those who drew");
-    world.pass(SETTLE - Duration::from_millis(1)).await;
+    world.pass(SETTLE.checked_sub(Duration::from_millis(1)).unwrap()).await;
     let lots = seed().with(&public);
     let drawn: Vec<_> = crowd.iter().map(|(who, proof)| (*who, Proof { score: lots.of(*who), ..*proof })).collect();
     world.queue.seen(&drawn).await.unwrap();
