@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::{Frame, SizeHint};
 use tokio::time::Instant;
 
 use super::{Body, BoxError, GatewayError, connection::InProgress};
