@@ -17,18 +17,19 @@ use axum::{
 use http::StatusCode;
 
 pub use self::auth::AdminToken;
-use crate::{admission::Rooms, gateway::problem::Problem};
+use crate::{admission::Rooms, gateway::problem::Problem, shutdown::Shutdown};
 
 #[derive(Debug)]
 struct Admin {
     rooms: Rooms,
     token: AdminToken,
+    shutdown: Shutdown,
 }
 
 type Shared = axum::extract::State<Arc<Admin>>;
 
-/// The admin API over `rooms`; `token` is what changes are authorised with.
-pub fn router(rooms: Rooms, token: AdminToken) -> Router {
+/// The admin API over `rooms`; `token` is what changes are authorised with. With `shutdown` the gateway is no longer ready.
+pub fn router(rooms: Rooms, token: AdminToken, shutdown: Shutdown) -> Router {
     Router::new()
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
@@ -50,5 +51,5 @@ pub fn router(rooms: Rooms, token: AdminToken) -> Router {
             let detail = "this address does not take that method";
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail, "Use GET to read and POST to change.")
         })
-        .with_state(Arc::new(Admin { rooms, token }))
+        .with_state(Arc::new(Admin { rooms, token, shutdown }))
 }

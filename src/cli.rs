@@ -113,11 +113,15 @@ fn raise_descriptor_limit() {
 /// Waits for SIGTERM or Ctrl-C, then stops everything within a bounded time.
 async fn until_signalled(shutdown: &Shutdown) -> anyhow::Result<ExitCode> {
     Shutdown::signal().await?;
-    shutdown.stop();
-    if !shutdown.drain(DRAIN_DEADLINE).await {
-        tracing::warn!(drain_deadline_s = DRAIN_DEADLINE.as_secs(), "some work was cut off by the drain deadline");
-    }
+    stop(shutdown, DRAIN_DEADLINE).await;
     Ok(ExitCode::SUCCESS)
+}
+
+async fn stop(shutdown: &Shutdown, deadline: Duration) {
+    shutdown.stop();
+    if !shutdown.drain(deadline).await {
+        tracing::warn!(drain_deadline_s = deadline.as_secs(), "some work was cut off by the drain deadline");
+    }
 }
 
 #[cfg(test)]

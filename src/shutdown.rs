@@ -9,6 +9,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 /// Cloning shares the same signal. Tasks started with [`Shutdown::spawn`] are awaited by [`Shutdown::drain`].
 #[derive(Debug, Clone, Default)]
 pub struct Shutdown {
+    announced: CancellationToken,
     token: CancellationToken,
     tasks: TaskTracker,
 }
@@ -19,8 +20,19 @@ impl Shutdown {
         Self::default()
     }
 
+    /// Says that stopping will be asked for soon. Idempotent.
+    pub fn announce(&self) {
+        self.announced.cancel();
+    }
+
+    /// Whether stopping was announced or asked for.
+    pub fn is_announced(&self) -> bool {
+        self.announced.is_cancelled()
+    }
+
     /// Asks everything to stop. Idempotent.
     pub fn stop(&self) {
+        self.announce();
         self.token.cancel();
     }
 

@@ -10,8 +10,11 @@ pub(super) async fn alive() -> &'static str {
     "ok\n"
 }
 
-/// Every room's snapshot is recent.
+/// Every room's snapshot is recent, and the gateway is not about to stop.
 pub(super) async fn ready(State(admin): Shared) -> (StatusCode, String) {
+    if admin.shutdown.is_announced() {
+        return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n".to_owned());
+    }
     let stale: Vec<&str> =
         admin.rooms.iter().filter(|room| !room.is_fresh()).map(|room| room.name().as_str()).collect();
     if stale.is_empty() {

@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
+use super::doors;
 use crate::{
     config::{Overrides, RoomConfig, ServeConfig},
     queue::Method,
@@ -20,7 +21,8 @@ pub struct Args {
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let config = ServeConfig::load(Some(&args.file), Overrides::default())?;
-    for warning in config.warnings() {
+    let certificates = doors::certificates(&config.listeners)?;
+    for warning in config.warnings().into_iter().chain(doors::warnings(&certificates)) {
         eprintln!("warning: {warning}");
     }
     println!("{}: fine. {} room(s): {}", args.file.display(), config.rooms.len(), room_names(&config));

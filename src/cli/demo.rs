@@ -125,7 +125,8 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     sandbox.start(&shutdown);
     office.start(&shutdown);
     let gateway = build(&rooms, &ServerConfig::default())?;
-    let admin = admin::router(rooms, AdminToken::new(admin_token)).merge(office.admin_router().reset_fallback());
+    let admin = admin::router(rooms, AdminToken::new(admin_token), shutdown.clone())
+        .merge(office.admin_router().reset_fallback());
     shutdown.spawn(listener::serve(listeners.payments, sandbox.router(), shutdown.clone()));
     shutdown.spawn(listener::serve(listeners.box_office, office.router(), shutdown.clone()));
     shutdown.spawn(listener::serve(listeners.admin, admin, shutdown.clone()));

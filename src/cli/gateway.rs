@@ -5,11 +5,12 @@ use std::{
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::Context as _;
 
-use super::{doors, store, until_signalled};
+use super::{doors, stop, store};
 use crate::{
     admin::{self, AdminToken},
     admission::{LiveRoom, Rooms},
@@ -63,6 +64,9 @@ pub struct Args {
     admin_token: Option<String>,
 }
 
+/// For what is still to be told to the store when the last connection has ended.
+const LEFTOVERS: Duration = Duration::from_secs(5);
+
 pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let client = args.store.client();
     let overrides = Overrides {
@@ -91,9 +95,27 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     tracing::info!(address = %private.local_addr()?, "admin listening");
     let public = public.into_doors(&shutdown);
     shutdown.spawn(gateway::serve(public, build(&rooms, &config.server)?, shutdown.clone()));
-    let admin = admin::router(rooms, AdminToken::new(args.admin_token.unwrap_or_default()));
-    shutdown.spawn(listener::serve(private, admin, shutdown.clone()));
-    until_signalled(&shutdown).await
+    let admin = admin::router(rooms, AdminToken::new(args.admin_token.unwrap_or_default()), shutdown.clone());
+    // The private listener outlives the public ones, so that whoever watches sees them go.
+    let afterwards = Shutdown::new();
+    afterwards.spawn(listener::serve(private, admin, afterwards.clone()));
+    drain_when_signalled(&shutdown, &config.server).await?;
+    stop(&afterwards, Duration::from_secs(1)).await;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Waits for SIGTERM or Ctrl-C; says so for a while, and then stops. A second signal ends the waiting.
+async fn drain_when_signalled(shutdown: &Shutdown, server: &ServerConfig) -> anyhow::Result<()> {
+    Shutdown::signal().await?;
+    shutdown.announce();
+    tracing::info!(drain_delay_s = server.drain_delay.as_secs(), "stopping");
+    tokio::select! {
+        () = tokio::time::sleep(server.drain_delay) => {}
+        _ = Shutdown::signal() => {}
+    }
+    // The gateway cuts off at its deadline itself; what it hands to others takes a moment more.
+    stop(shutdown, server.drain_deadline + LEFTOVERS).await;
+    Ok(())
 }
 
 /// The signing keys of `data`, made on the first start. The flag says whether they were made just now.

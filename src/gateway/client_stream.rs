@@ -103,6 +103,12 @@ impl ClientStream {
         self.framing = None;
     }
 
+    /// Closes without waiting for what the client may still say: nothing of it was answered.
+    pub(super) async fn leave(mut self) {
+        self.saw_end = true;
+        let _gone_already = tokio::io::AsyncWriteExt::shutdown(&mut self).await;
+    }
+
     /// Whether a head has begun and is not complete.
     pub(super) fn is_amid_head(&self) -> bool {
         !self.held.is_empty()

@@ -7,7 +7,7 @@ use std::sync::{
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Peer, crowd::Place};
+use super::{Peer, answer_body::Answers, crowd::Place};
 use crate::shutdown::Shutdown;
 
 /// How everything that runs on behalf of connections ends.
@@ -33,6 +33,8 @@ pub(super) struct Connection {
     pub(super) core: usize,
     /// Counts the connection for as long as anything of it lives.
     pub(super) place: Place,
+    /// Those of HTTP/2.
+    pub(super) answers: Answers,
     requests: AtomicU64,
     requests_at_last_look: AtomicU64,
     in_progress: AtomicUsize,
@@ -65,6 +67,7 @@ impl Connection {
             closing,
             core,
             place,
+            answers: Answers::default(),
             requests: AtomicU64::new(0),
             requests_at_last_look: AtomicU64::new(0),
             in_progress: AtomicUsize::new(0),

@@ -9,6 +9,7 @@ mod http2;
 use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
 use futures_util::future::{BoxFuture, ready};
+use http::Version;
 use hyper::{
     body::Incoming,
     server::conn::{http1 as hyper1, http2 as hyper2},
@@ -123,7 +124,7 @@ async fn serve<G: Gatekeeper>(mut stream: ClientStream, connection: &Arc<Connect
     let mut patience = deadlines.first_request;
     loop {
         if stream.ahead().is_empty() && !wait(&mut stream, connection, patience).await {
-            return close(stream).await;
+            return stream.leave().await;
         }
         match timeout(deadlines.head, is_http2(&mut stream)).await {
             Ok(Ok(true)) => return Box::pin(http2::serve(stream, connection, house)).await,
@@ -189,13 +190,20 @@ fn answer<G: Gatekeeper>(
     connection: &Arc<Connection>,
 ) -> BoxFuture<'static, Result<http::Response<AnswerBody>, Infallible>> {
     if let Some(answer) = house.gateway.answer_at_once(&request, connection) {
-        return Box::pin(ready(Ok(answer.map(|body| AnswerBody::new(body, None)))));
+        return Box::pin(ready(Ok(answer.map(|body| AnswerBody::plain(body, None)))));
     }
     let (house, connection) = (Arc::clone(house), Arc::clone(connection));
     // Counted to the end of the answer, so that a connection in use is not taken for an idle one.
     let in_progress = connection.begin();
     Box::pin(async move {
+        let is_http2 = request.version() == Version::HTTP_2;
         let answer = house.gateway.answer(request, &connection).await;
-        Ok(answer.map(|body| AnswerBody::new(body, Some(in_progress))))
+        Ok(answer.map(|body| {
+            if is_http2 {
+                AnswerBody::watched(body, in_progress, &connection.answers)
+            } else {
+                AnswerBody::plain(body, Some(in_progress))
+            }
+        }))
     })
 }

@@ -1,13 +1,19 @@
 //! The listener and the proxy, with raw bytes on both sides and a gatekeeper that lets everyone pass.
 
+mod crowd;
 mod deadlines;
 mod drain;
 mod failures;
 mod fields;
 mod framing;
+mod http2;
+mod idle;
 mod origins;
+mod proxy_protocol;
 mod refusals;
 mod streaming;
+mod tls;
+mod trusted;
 mod upgrades;
 
 use std::net::SocketAddr;
@@ -16,7 +22,7 @@ use axum::{Router, routing::get};
 use http::{HeaderValue, Uri, request, response};
 use stanchion::{
     config::Origins,
-    gateway::{Deadlines, Gatekeeper, Gateway, Limits, Passage, Peer, Proxy, Route, Verdict, serve},
+    gateway::{Deadlines, Door, Gatekeeper, Gateway, Limits, Passage, Peer, Proxy, Route, Trust, Verdict, serve},
     queue::VisitorId,
     shutdown::Shutdown,
 };
@@ -68,6 +74,17 @@ impl Stage {
     }
 
     async fn on(bind: &str, origin: Uri, tweak: impl FnOnce(&mut Limits, &mut Deadlines, &mut Origins)) -> Self {
+        Self::behind(bind, origin, Trust::default(), |door| door, tweak).await
+    }
+
+    /// On a door of another kind, behind proxies.
+    async fn behind(
+        bind: &str,
+        origin: Uri,
+        trust: Trust,
+        door: impl FnOnce(Door) -> Door,
+        tweak: impl FnOnce(&mut Limits, &mut Deadlines, &mut Origins),
+    ) -> Self {
         // As in production, but for one pool of connections to the origin, whoever asks.
         let (mut limits, mut deadlines) = (Limits { cores: 1, ..Limits::default() }, Deadlines::default());
         let mut origins = Origins::at(origin);
@@ -78,7 +95,7 @@ impl Stage {
         let gateway = Gateway::new(Everyone, proxy, endpoints, limits);
         let listener = TcpListener::bind(bind).await.unwrap();
         let (addr, shutdown) = (listener.local_addr().unwrap(), Shutdown::new());
-        let served = tokio::spawn(serve(listener, gateway, shutdown.clone()));
+        let served = tokio::spawn(serve(door(Door::plain(listener)), gateway.with_trust(trust), shutdown.clone()));
         Self { addr, shutdown, served }
     }
 

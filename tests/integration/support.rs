@@ -14,6 +14,7 @@ pub mod redis_client;
 pub mod redis_cluster;
 pub mod redis_server;
 pub mod seeds;
+pub mod tls;
 pub mod watched_engine;
 pub mod watched_program;
 pub mod wire;

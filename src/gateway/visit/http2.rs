@@ -11,6 +11,7 @@ use crate::gateway::{
     Gatekeeper,
     client_stream::ClientStream,
     connection::{Activity, Connection},
+    crowd::Rest,
 };
 
 /// How often a connection with requests is looked at.
@@ -32,7 +33,7 @@ pub(super) async fn serve<G: Gatekeeper>(stream: ClientStream, connection: &Arc<
     loop {
         let asked_to_leave = async {
             match &idle {
-                Some((_, rest)) => crate::gateway::crowd::Rest::ended(rest).await,
+                Some((_, rest)) => Rest::ended(rest).await,
                 None => std::future::pending().await,
             }
         };
@@ -48,7 +49,8 @@ pub(super) async fn serve<G: Gatekeeper>(stream: ClientStream, connection: &Arc<
                     Activity::Silent => return,
                     Activity::Busy => {
                         idle = None;
-                        now + LOOK_EVERY
+                        connection.answers.give_up_untaken(deadlines.client_write);
+                        now + LOOK_EVERY.min(deadlines.client_write)
                     }
                     Activity::Idle if draining => return,
                     Activity::Idle => {

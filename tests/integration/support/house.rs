@@ -159,7 +159,7 @@ impl House {
             request = request.header("authorization", format!("Bearer {token}"));
         }
         let request = request.body(axum::body::Body::from(body.to_owned())).unwrap();
-        let router = admin::router(Arc::clone(&self.rooms), AdminToken::new(ADMIN_TOKEN));
+        let router = admin::router(Arc::clone(&self.rooms), AdminToken::new(ADMIN_TOKEN), self.shutdown.clone());
         let answer = router.oneshot(request).await.unwrap();
         let status = answer.status();
         let body = axum::body::to_bytes(answer.into_body(), 1 << 20).await.unwrap();

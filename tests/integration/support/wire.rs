@@ -3,15 +3,19 @@
 use std::{future::Future, net::SocketAddr, time::Duration};
 
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     net::TcpStream,
     time::timeout,
 };
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// TCP, or something above it.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for S {}
+
 pub struct Wire {
-    stream: TcpStream,
+    stream: Box<dyn Stream>,
     buffer: Vec<u8>,
 }
 
@@ -29,7 +33,11 @@ pub async fn soon<T>(what: &str, happening: impl Future<Output = T>) -> T {
 impl Wire {
     pub fn new(stream: TcpStream) -> Self {
         stream.set_nodelay(true).unwrap();
-        Self { stream, buffer: Vec::new() }
+        Self::over(stream)
+    }
+
+    pub fn over(stream: impl Stream + 'static) -> Self {
+        Self { stream: Box::new(stream), buffer: Vec::new() }
     }
 
     pub async fn connect(addr: SocketAddr) -> Self {
@@ -37,7 +45,11 @@ impl Wire {
     }
 
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        soon("the peer to take bytes", self.stream.write_all(bytes.as_ref())).await.unwrap();
+        soon("the peer to take bytes", async {
+            self.stream.write_all(bytes.as_ref()).await.unwrap();
+            self.stream.flush().await.unwrap();
+        })
+        .await;
     }
 
     /// Sends as much as the peer takes before it closes.
