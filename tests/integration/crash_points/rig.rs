@@ -42,11 +42,12 @@ impl Servers {
 
     /// The names by which Redis will know a script, which it has from now on: nobody has to send it first.
     async fn load(&self, script: &str) -> Vec<String> {
-        let text = std::fs::read_to_string(format!("{}/lua/{script}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let read = |file| std::fs::read_to_string(format!("{}/lua/{file}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let (text, holds) = (read(script), read("holds.lua"));
         let client = redis::Client::open(self.redis.url()).unwrap();
         let mut redis = client.get_multiplexed_async_connection().await.unwrap();
         let mut names = Vec::new();
-        for head in ["", "#!lua flags=allow-oom\n"] {
+        for head in ["", "#!lua flags=allow-oom\n", &holds] {
             let mut load = redis::cmd("SCRIPT");
             load.arg("LOAD").arg(format!("{head}{text}"));
             names.push(load.query_async(&mut redis).await.unwrap());
