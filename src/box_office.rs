@@ -46,6 +46,7 @@ mod worker;
 use std::sync::Arc;
 
 use axum::Router;
+use ring::hmac;
 use tokio::sync::{Notify, Semaphore};
 
 pub use self::{
@@ -107,6 +108,8 @@ impl BoxOffice {
             .ok_or_else(|| ConfigError::only("provider.url: use http://HOST:PORT without a path"))?;
         let ledger = Ledger::open(&config.database, config.database_connections).await?;
         ledger.put_event(&config.event).await?;
+        let hold_secret = ledger.secret("hold-names").await.map_err(OpenLedgerError::from)?;
+        let hold_secret = hmac::Key::new(hmac::HMAC_SHA256, hold_secret.expose().as_bytes());
         let plan = SeatPlan::new(config.event.seats);
         let inventory = Inventory::new(engine, &config.event.id, &plan, config.event.general_admission);
         let office = Office {
@@ -115,6 +118,7 @@ impl BoxOffice {
             inventory,
             ledger,
             provider,
+            hold_secret,
             clock,
             window: window::Window::default(),
             running: Arc::default(),

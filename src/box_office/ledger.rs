@@ -25,6 +25,7 @@ mod orders;
 mod outbox;
 mod pools;
 mod rows;
+mod secrets;
 mod server;
 mod settle;
 mod sql;

@@ -68,6 +68,8 @@ pub struct Office {
     pub(super) inventory: Inventory,
     pub(super) ledger: Ledger,
     pub(super) provider: Provider,
+    /// Of names of holds under a key.
+    pub(super) hold_secret: hmac::Key,
     pub(super) clock: SharedClock,
     pub(super) window: Window,
     pub(super) running: Arc<RunningKeys>,
@@ -103,12 +105,11 @@ impl Office {
     }
 
     /// The name of the hold under this key of this visit: the same on every node, and nobody's guess. It is a tag of
-    /// both under the key of the provider's API, a secret that all nodes share.
+    /// both under a secret that all nodes have from the ledger, and nobody rotates.
     fn hold_of_key(&self, visit: Option<&str>, key: &str) -> HoldId {
-        let secret = hmac::Key::new(hmac::HMAC_SHA256, self.config.provider.api_key.expose().as_bytes());
         // No header's value holds a line break.
         let whose = format!("hold\n{}\n{}\n{key}", self.config.event.id, visit.unwrap_or_default());
-        let tag = hmac::sign(&secret, whose.as_bytes());
+        let tag = hmac::sign(&self.hold_secret, whose.as_bytes());
         HoldId::numbered(tag.as_ref().iter().take(16).fold(0, |number, byte| number << 8 | u128::from(*byte)))
     }
 

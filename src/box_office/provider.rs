@@ -180,15 +180,58 @@ impl Provider {
     }
 }
 
-/// 408, 409 and 429 mean "not now"; any other 4xx means "never". Of `Retry-After` only seconds are understood, not a date.
+/// 408, 409 and 429 mean "not now"; any other 4xx means "never".
 fn failure(status: StatusCode, headers: &http::HeaderMap) -> ProviderError {
-    let seconds = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
     // Whatever it asks for, we look again within five minutes.
-    let retry_after = seconds.map(|seconds: u64| Duration::from_secs(seconds.min(300)));
+    let retry_after = retry_after(headers).map(|wait| wait.min(Duration::from_mins(5)));
     match status.as_u16() {
         429 => ProviderError::Busy(retry_after.unwrap_or(USUAL_PAUSE).min(LONGEST_PAUSE)),
         408 | 409 => ProviderError::Unclear { reason: format!("status {status}"), retry_after },
         _ if status.is_client_error() => ProviderError::Refused(status),
         _ => ProviderError::Unclear { reason: format!("status {status}"), retry_after },
+    }
+}
+
+/// How long the provider asks us to wait, as seconds or as a date (RFC 9110 §10.2.3), which is meant by its own clock.
+fn retry_after(headers: &http::HeaderMap) -> Option<Duration> {
+    let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = |text: &str| jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok();
+    let now = headers.get(header::DATE).and_then(|value| date(value.to_str().ok()?));
+    let wait = date(text)?.duration_since(now.unwrap_or_else(jiff::Timestamp::now));
+    // A moment that is over is now.
+    Some(wait.try_into().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+
+    use super::*;
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date_by_the_providers_clock() {
+        let wait = |retry_after: &str, date: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::RETRY_AFTER, retry_after.parse().unwrap());
+            if let Some(date) = date {
+                headers.insert(header::DATE, date.parse().unwrap());
+            }
+            super::retry_after(&headers).map(|wait| wait.as_secs())
+        };
+        let date = Some("Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(wait("7", None), Some(7));
+        assert_eq!(wait("Sun, 06 Nov 1994 08:50:07 GMT", date), Some(30));
+        assert_eq!(wait("Sun, 06 Nov 1994 08:49:07 GMT", date), Some(0), "over already");
+        assert_eq!(wait("Sun, 06 Nov 1994 08:49:37 GMT", None), Some(0), "by our own clock");
+        assert!(wait("Tue, 31 Dec 2999 23:59:59 GMT", None).unwrap() > 1_000_000);
+        for odd in ["soon", "-1", "1.5", "Sun, 99 Nov 1994 08:49:37 GMT"] {
+            assert_eq!(wait(odd, date), None, "{odd}");
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(header::RETRY_AFTER, "Tue, 31 Dec 2999 23:59:59 GMT".parse().unwrap());
+        assert!(matches!(failure(StatusCode::TOO_MANY_REQUESTS, &headers), ProviderError::Busy(LONGEST_PAUSE)));
     }
 }

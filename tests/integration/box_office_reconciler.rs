@@ -247,3 +247,48 @@ async fn one_node_compares_and_another_takes_over() {
     second.shutdown.stop();
     eventually("the lease is free", || async { first.office.reconcile().await.unwrap().then_some(()) }).await;
 }
+
+/// Redis comes back with an old picture, in which sold seats are held or free: they are not sold a second time, and the
+/// old holds do not come to life again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_was_rolled_back_sells_nothing_twice() {
+    let mut place = Place::on_redis();
+    let shop = Shop::open(&place, |_| {}).await;
+    let held = shop.held(json!({"seats": ["A1", "A2"]})).await;
+    let given_back = shop.held(json!({"quantity": 3})).await;
+    place.redis().command("SAVE");
+    // After the picture: one hold becomes a sale, one is given back, two more seats are sold, one is ordered.
+    for (number, hold) in [held.clone(), shop.held(json!({"seats": ["A3", "A4"]})).await].into_iter().enumerate() {
+        let order = shop.order(&format!("key-{number}"), &hold).await.expect(202).field("order");
+        let charge = shop.provider.charge_of(&order).await;
+        let mut paid = event(&format!("evt_{number}"), "charge.captured", &order, &charge);
+        paid["amount_minor"] = json!(9000);
+        shop.webhook(&paid).await.expect(204);
+    }
+    shop.audit_when("both are sold", |audit| audit.sold == 4).await;
+    shop.cancel(&given_back).await.expect(204);
+    let pending = shop.held(json!({"seats": ["A5"]})).await;
+    shop.order("pending", &pending).await.expect(202);
+
+    place.redis_mut().restart();
+
+    let alive = async || (shop.get("/events/demo").await.status == 200).then_some(());
+    eventually("the shop has its store again", alive).await;
+    // Whoever gets a sold seat from the old picture is refused by the ledger, and nothing is charged.
+    let reply = shop.hold_seats(&["A3"]).await;
+    if reply.status == 201 {
+        assert_eq!(shop.order("stranger", &reply.field("hold")).await.expect(409).problem(), "taken");
+    }
+    // The old hold of what is sold is over, whatever the picture says.
+    let again = shop.order("again", &held).await;
+    assert!([409, 410].contains(&again.status.as_u16()), "{}", again.text);
+    shop.cancel(&held).await;
+    assert!(shop.office.reconcile().await.unwrap());
+    let seats = shop.hold_seats(&["A1", "A2", "A3", "A4", "A5"]).await.expect(409);
+    assert_eq!(seats.body["taken"], json!(["A1", "A2", "A3", "A4", "A5"]));
+    // The three that were given back are held in the picture until that hold lapses or is given back once more.
+    shop.cancel(&given_back).await.expect(204);
+    let audit = shop.audit_when("all agrees", |audit| audit.held == 1).await;
+    assert_eq!((audit.free, audit.sold, audit.captures), (85, 4, 2));
+    assert!(audit.reconciler.unresolved.is_empty(), "{:?}", audit.reconciler);
+}

@@ -36,7 +36,15 @@ async fn at_every_point<F: Future<Output = ()> + Send + 'static>(
     steps: &[Step],
     story: impl Fn(Arc<Servers>, Point) -> F,
 ) {
-    let servers = Servers::start();
+    on_every_point(Servers::start(false), steps, story).await;
+}
+
+/// The same where the servers are given.
+async fn on_every_point<F: Future<Output = ()> + Send + 'static>(
+    servers: Arc<Servers>,
+    steps: &[Step],
+    story: impl Fn(Arc<Servers>, Point) -> F,
+) {
     let points = steps.iter().flat_map(|step| [(*step, Moment::Before), (*step, Moment::After)]);
     stream::iter(points)
         .map(|point| tokio::spawn(story(Arc::clone(&servers), point)))
@@ -83,6 +91,29 @@ async fn an_order_nobody_told_of_is_asked_for_wherever_the_process_dies() {
         let rig = Rig::start(&servers, point, &["--hold-for", "10m", "--poll-after", "300ms"]).await;
         rig.trap.arm();
         buy(&rig, Tell::Nobody).await;
+    })
+    .await;
+}
+
+/// The same orders with the ledger in a file: it dies at every step that leaves the process.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_ledger_in_a_file_settles_the_order_wherever_the_process_dies() {
+    let steps = [
+        (Script("hold_seats-n.lua"), Tell::ByWebhook),
+        (Script("pay_hold-n.lua"), Tell::ByWebhook),
+        (Call("POST /charges"), Tell::ByWebhook),
+        (Script("sell-n.lua"), Tell::ByWebhook),
+        (Script("rehold-n.lua"), Tell::Nobody),
+        (Call("GET /charges"), Tell::Nobody),
+    ];
+    let tell_at = move |point: Point| steps.iter().find(|(step, _)| *step == point.0).map(|(_, tell)| *tell).unwrap();
+    on_every_point(Servers::start(true), &steps.map(|(step, _)| step), move |servers, point| async move {
+        let tell = tell_at(point);
+        let hold_for = if point.0 == Script("hold_seats-n.lua") { "2s" } else { "10m" };
+        let poll_after = if tell == Tell::Nobody { "300ms" } else { "1m" };
+        let rig = Rig::start(&servers, point, &["--hold-for", hold_for, "--poll-after", poll_after]).await;
+        rig.trap.arm();
+        buy(&rig, tell).await;
     })
     .await;
 }

@@ -176,3 +176,40 @@ async fn scripts_behave_the_same() {
         }
     }
 }
+
+/// Turns to call the provider are given alike. They are so far apart that the time between two calls changes nothing.
+#[tokio::test]
+async fn turns_of_the_pacer_are_given_alike() {
+    static PACE: Script = Script::new("pace-1.lua", include_str!("../../lua/pace-1.lua"));
+    const SECOND: i64 = 1_000_000;
+    let trio = Trio::start().await;
+    let key = ["pace".to_owned()];
+    // How many turns, how far apart, how long one would wait; and how many of them are given, after about how many seconds.
+    for (number, (turns, apart, patience, expected)) in [
+        (1, 20, 0, (1, 0)),
+        (1, 20, 0, (0, 20)),
+        (1, 20, 10, (0, 20)),
+        (1, 20, 30, (1, 20)),
+        (2, 10, 30, (0, 40)),
+        (2, 10, 50, (2, 40)),
+        // The next is free in sixty seconds, and just about as far ahead as anybody may reserve.
+        (1, 500, 90, (1, 60)),
+        // Further ahead than that: the clock was set back, and the row begins anew.
+        (1, 20, 0, (1, 0)),
+        (1, 20, 0, (0, 20)),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let args = [turns, apart * SECOND, patience * SECOND].map(|number| number.to_string().into_bytes());
+        let (ours, theirs) = trio.run(&PACE, &key, &args).await;
+        for reply in [ours].into_iter().chain(theirs.into_iter().map(|(_, reply)| reply)) {
+            let Ok(Value::Array(reply)) = reply else { panic!("call {number}: {reply:?}") };
+            let [Value::Int(given), Value::Int(wait)] = reply[..] else { panic!("call {number}: {reply:?}") };
+            assert_eq!(given, expected.0, "call {number}");
+            // A slow machine may take nine seconds for all of it.
+            let least = (expected.1 * SECOND - 9 * SECOND).max(0);
+            assert!((least..=expected.1 * SECOND).contains(&wait), "call {number}: {wait} us");
+        }
+    }
+}

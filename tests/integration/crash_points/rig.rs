@@ -28,25 +28,38 @@ pub struct Servers {
     redis: RedisServer,
     postgres: PostgresServer,
     rigs: AtomicU32,
+    /// Each rig's ledger is a file of its own, not a database on the server.
+    ledgers_are_files: bool,
 }
 
 impl Servers {
-    pub fn start() -> Arc<Self> {
+    pub fn start(ledgers_are_files: bool) -> Arc<Self> {
         let redis = RedisServer::start_with(&["--databases", "64"]);
         Arc::new(Self {
             redis,
             postgres: PostgresServer::start_with(&["max_connections=200"]),
             rigs: AtomicU32::new(0),
+            ledgers_are_files,
         })
+    }
+
+    /// A new database at the far end of a trapped line.
+    async fn trapped_database(&self, number: u32, trap: &Arc<Trap>) -> String {
+        let line = Line::Postgres.to(self.postgres.port(), trap).await;
+        let address = self.postgres.database(&format!("crash_{number}"));
+        let address = address.replace(&self.postgres.port().to_string(), &line.port().to_string());
+        // Without its cache every statement is spelt out each time, by which the trap knows it.
+        format!("{address}?statement-cache-capacity=0")
     }
 
     /// The names by which Redis will know a script, which it has from now on: nobody has to send it first.
     async fn load(&self, script: &str) -> Vec<String> {
-        let text = std::fs::read_to_string(format!("{}/lua/{script}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let read = |file| std::fs::read_to_string(format!("{}/lua/{file}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let (text, holds) = (read(script), read("holds.lua"));
         let client = redis::Client::open(self.redis.url()).unwrap();
         let mut redis = client.get_multiplexed_async_connection().await.unwrap();
         let mut names = Vec::new();
-        for head in ["", "#!lua flags=allow-oom\n"] {
+        for head in ["", "#!lua flags=allow-oom\n", &holds] {
             let mut load = redis::cmd("SCRIPT");
             load.arg("LOAD").arg(format!("{head}{text}"));
             names.push(load.query_async(&mut redis).await.unwrap());
@@ -75,13 +88,11 @@ impl Rig {
 
         let redis = Line::Redis.to(servers.redis.port(), &trap).await;
         let redis = format!("redis://{redis}/{number}");
-        let postgres = Line::Postgres.to(servers.postgres.port(), &trap).await;
-        let postgres = servers
-            .postgres
-            .database(&format!("crash_{number}"))
-            .replace(&servers.postgres.port().to_string(), &postgres.port().to_string());
-        // Without its cache every statement is spelt out each time, by which the trap knows it.
-        let postgres = format!("{postgres}?statement-cache-capacity=0");
+        let ledger = if servers.ledgers_are_files {
+            dir.path().join("ledger.sqlite").display().to_string()
+        } else {
+            servers.trapped_database(number, &trap).await
+        };
         let pay = provider.url.rsplit_once(':').unwrap().1.parse().unwrap();
         let pay = format!("http://{}", Line::Provider.to(pay, &trap).await);
 
@@ -93,7 +104,7 @@ impl Rig {
             "--redis",
             &redis,
             "--database",
-            &postgres,
+            &ledger,
             "--database-connections",
             "6",
             "--provider",

@@ -39,6 +39,49 @@ async fn deadlocks_and_failures_to_serialize_are_repeated() {
     }
 }
 
+/// D15: a deadlock that `PostgreSQL` itself finds and breaks, not one that is only claimed: the webhook's transaction has
+/// the event and waits for the order; another has the order and waits for the event.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_real_deadlock_is_survived() {
+    let place = Place::on_postgres();
+    let shop = Arc::new(Shop::open(&place, |_| {}).await);
+    let (order, charge) = shop.ordered(json!({"seats": ["A1"]})).await;
+    let before = deadlocks(&place);
+    let mut other =
+        PgConnection::connect(&place.ledger_server().superuser_url().replace("/stanchion", "/ledger_0")).await.unwrap();
+    // It looks for no deadlock itself, so the one to be broken off is the box office's.
+    sqlx::query("SET deadlock_timeout = '1h'").execute(&mut other).await.unwrap();
+    let mut tx = other.begin().await.unwrap();
+    sqlx::query("SELECT 1 FROM orders WHERE id = $1 FOR UPDATE").bind(&order).execute(&mut *tx).await.unwrap();
+
+    let told = tokio::spawn({
+        let (shop, order) = (Arc::clone(&shop), order.clone());
+        async move { shop.webhook(&event("evt_1", "charge.captured", &order, &charge)).await.status }
+    });
+    let waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = 'ledger_0'";
+    eventually("the webhook waits for the order", || {
+        let rows = place.ledger_server().sql(waiting);
+        async move { (rows.trim() == "1").then_some(()) }
+    })
+    .await;
+    // Goes on when the box office's transaction has been broken off.
+    sqlx::query("INSERT INTO webhook_events (id, received_ms) VALUES ('evt_1', 0)").execute(&mut *tx).await.unwrap();
+    tx.rollback().await.unwrap();
+
+    assert_eq!(told.await.unwrap(), 204);
+    assert_eq!(shop.status_of(&order).await, "confirmed");
+    eventually("the server counts the deadlock", || {
+        let counted = deadlocks(&place);
+        async move { (counted > before).then_some(()) }
+    })
+    .await;
+}
+
+fn deadlocks(place: &Place) -> u32 {
+    let counted = place.ledger_server().sql("SELECT deadlocks FROM pg_stat_database WHERE datname = 'ledger_0'");
+    counted.trim().parse().unwrap()
+}
+
 /// What cannot be had now can be had later, under the same key; what is broken is said to be.
 #[tokio::test]
 async fn trouble_is_told_apart() {

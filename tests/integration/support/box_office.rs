@@ -68,6 +68,14 @@ impl Place {
         self.redis.as_ref().unwrap()
     }
 
+    pub fn redis_mut(&mut self) -> &mut RedisServer {
+        self.redis.as_mut().unwrap()
+    }
+
+    pub fn ledger_server(&self) -> &PostgresServer {
+        self.postgres.as_ref().unwrap()
+    }
+
     pub fn postgres(&mut self) -> &mut PostgresServer {
         self.postgres.as_mut().unwrap()
     }
