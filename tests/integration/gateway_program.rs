@@ -26,11 +26,11 @@ async fn start(dir: &Path, origin: &Origin, server: &str) -> (Program, Certifica
     let (files, certificate) = write(dir);
     let (public, admin) = (SocketAddr::from(([127, 0, 0, 1], free_port())), format!("127.0.0.1:{}", free_port()));
     let config = format!(
-        "admin = \"{admin}\"\ndata = {:?}\n[[listeners]]\naddress = \"{public}\"\ncertificate = {:?}\nkey = {:?}\n\
+        "admin = \"{admin}\"\ndata = \"{}\"\n[[listeners]]\naddress = \"{public}\"\ncertificate = \"{}\"\nkey = \"{}\"\n\
          [server]\n{server}\n[[rooms]]\norigin = \"{}\"\n",
-        dir.join("data"),
-        files.certificate,
-        files.key,
+        dir.join("data").display(),
+        files.certificate.display(),
+        files.key.display(),
         origin.uri().to_string().trim_end_matches('/'),
     );
     let file = dir.join("stanchion.toml");
