@@ -148,7 +148,7 @@ impl<G: Gatekeeper> Gateway<G> {
     ) -> Result<Response<Body>, GatewayError> {
         let (mut head, body) = request.into_parts();
         // Before anyone looks: gate and origin must not see two different requests in the same bytes.
-        head::normalise(&mut head, self.limits.head)?;
+        head::normalise(&mut head, &self.limits)?;
         let sender = self.trust.sender(&head.headers, connection.peer);
         if let Some(host) = &sender.host {
             head.headers.insert(HOST, host.clone());

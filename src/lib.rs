@@ -34,7 +34,8 @@
 //!
 //! # Life of a request
 //!
-//! 1. [`gateway`] accepts the connection, reads the head under a deadline and asks [`gateway::gate`].
+//! 1. [`gateway`] accepts the connection, with TLS or without, lets only heads through that nobody could read in two ways,
+//!    finds out who sends the request, and asks [`gateway::gate`].
 //! 2. A bypass rule or a valid session token sends it straight to [`gateway::proxy`]: no store is touched, but once
 //!    in half a session's life to renew it.
 //! 3. A called visitor's queue token is exchanged for a session by one `claim` script, then forwarded too.

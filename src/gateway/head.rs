@@ -7,15 +7,18 @@ use http::{
     uri::{Authority, PathAndQuery},
 };
 
-use super::GatewayError;
+use super::{GatewayError, Limits};
 
 /// Checks `head` and rewrites it so that everything behind sees one form: an origin-form target, and one valid
 /// `Host` (which only HTTP/1.0 may lack).
-pub(super) fn normalise(head: &mut Parts, max_bytes: usize) -> Result<(), GatewayError> {
+pub(super) fn normalise(head: &mut Parts, limits: &Limits) -> Result<(), GatewayError> {
     if head.method == Method::CONNECT || head.method == Method::TRACE {
         return Err(GatewayError::MethodRefused);
     }
-    if size(head) > max_bytes {
+    if target_length(head) > limits.target {
+        return Err(GatewayError::TargetTooLong);
+    }
+    if size(head) > limits.head || head.headers.len() > limits.headers {
         return Err(GatewayError::HeadTooLarge);
     }
     let named = host(head)?;
@@ -37,8 +40,12 @@ pub(super) fn normalise(head: &mut Parts, max_bytes: usize) -> Result<(), Gatewa
     Ok(())
 }
 
+fn target_length(head: &Parts) -> usize {
+    head.uri.path_and_query().map_or(0, |target| target.as_str().len())
+}
+
 fn size(head: &Parts) -> usize {
-    let target = head.uri.path_and_query().map_or(0, |target| target.as_str().len());
+    let target = target_length(head);
     // Four bytes a field: colon, space, CR, LF.
     head.headers.iter().fold(target, |sum, (name, value)| sum + name.as_str().len() + value.len() + 4)
 }
@@ -104,7 +111,7 @@ mod tests {
             request = request.header(HOST, HeaderValue::from_bytes(host).unwrap());
         }
         let (mut head, ()) = request.body(()).unwrap().into_parts();
-        normalise(&mut head, 1_000)?;
+        normalise(&mut head, &Limits { head: 1_000, target: 500, ..Limits::default() })?;
         let host = head.headers.get(HOST).map(|host| host.to_str().unwrap().to_owned());
         Ok((head.uri.to_string(), host))
     }
@@ -155,7 +162,9 @@ mod tests {
 
     #[test]
     fn a_large_head_is_told_apart() {
-        let path = format!("/{}", "x".repeat(1_000));
-        assert_eq!(normalised("GET", &path, &[b"shop.test"]), Err(GatewayError::HeadTooLarge));
+        let path = format!("/{}", "x".repeat(500));
+        assert_eq!(normalised("GET", &path, &[b"shop.test"]), Err(GatewayError::TargetTooLong));
+        let host = "x".repeat(1_000);
+        assert_eq!(normalised("GET", "/", &[host.as_bytes()]), Err(GatewayError::HeadTooLarge));
     }
 }

@@ -22,6 +22,9 @@ use crate::shutdown::Shutdown;
 /// After a failed accept, usually for want of file descriptors, which only time can bring back.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// How many the kernel keeps waiting before the door: no more of them are let in once it is to close.
+const BACKLOG: usize = 1_024;
+
 /// What accepting needs.
 struct Entrance<G> {
     house: Arc<House<G>>,
@@ -74,14 +77,16 @@ async fn receive<G: Gatekeeper>(door: Door, entrance: Arc<Entrance<G>>) {
         // Whoever has had its share is closed; while all is taken nothing more is accepted, and the kernel lets them wait.
         Some((stream, peer, crowd.enter(counted).await?))
     };
-    loop {
-        let (stream, peer, place) = tokio::select! {
+    let mut last = BACKLOG;
+    while last > 0 {
+        let next = tokio::select! {
+            biased;
+            next = next() => next,
+            // Whoever stood before the door by then was let in above.
             () = closing.soft.stopped() => break,
-            next = next() => match next {
-                Some(next) => next,
-                None => continue,
-            },
         };
+        last -= usize::from(closing.soft.is_stopping());
+        let Some((stream, peer, place)) = next else { continue };
         let (core, runtime) = cores.next();
         let arrival = Arrival { peer, welcome: welcome.clone(), place, closing: closing.clone(), core };
         let house = Arc::clone(house);

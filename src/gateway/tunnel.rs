@@ -1,5 +1,7 @@
 //! Relays the bytes of an upgraded connection, for as long as it lives and talks.
 
+mod frames;
+
 use std::{
     io,
     pin::Pin,
@@ -14,12 +16,16 @@ use std::{
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional},
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf, copy_bidirectional},
     sync::OwnedSemaphorePermit,
     time::{Instant, sleep_until, timeout},
 };
 
+use self::frames::Frames;
 use super::{connection::Connection, parallel::Share};
+use crate::shutdown::Shutdown;
+
+const GOODBYE: Duration = Duration::from_secs(1);
 
 /// A tunnel about to open.
 #[derive(Debug)]
@@ -43,25 +49,25 @@ impl Tunnel {
         self.connection.set_upgraded();
         tasks.spawn(async move {
             tokio::select! {
-                () = self.relay() => {}
-                // A tunnel has no natural end to wait for: its page connects again, elsewhere.
-                () = closing.soft.stopped() => {}
+                () = self.relay(&closing.soft) => {}
                 () = closing.hard.cancelled() => {}
             }
         });
     }
 
-    async fn relay(self) {
+    async fn relay(self, stopping: &Shutdown) {
         let _permits = self.permits;
         let both = async { tokio::try_join!(self.visitor, self.origin) };
         let Ok(Ok((visitor, origin))) = timeout(self.idle, both).await else { return };
         let talk = Arc::new(Talk { began: Instant::now(), last_ms: AtomicU64::new(0) });
-        let mut visitor = Heard { io: TokioIo::new(visitor), talk: Arc::clone(&talk) };
-        let mut origin = Heard { io: TokioIo::new(origin), talk: Arc::clone(&talk) };
+        let mut visitor = Heard { io: TokioIo::new(visitor), talk: Arc::clone(&talk), told: Frames::default() };
+        let mut origin = Heard { io: TokioIo::new(origin), talk: Arc::clone(&talk), told: Frames::default() };
         tokio::select! {
             _ = copy_bidirectional(&mut visitor, &mut origin) => {}
             () = talk.silence(self.idle) => {}
             () = tokio::time::sleep(self.life) => {}
+            // A tunnel has no natural end to wait for: its page is told, and connects again, elsewhere.
+            () = stopping.stopped() => visitor.say_goodbye().await,
         }
     }
 }
@@ -89,6 +95,22 @@ impl Talk {
 struct Heard<S> {
     io: S,
     talk: Arc<Talk>,
+    /// What it was told.
+    told: Frames,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Heard<S> {
+    /// Tells that the server goes away, unless it is in the middle of telling something else.
+    async fn say_goodbye(&mut self) {
+        if self.told.is_between() {
+            let goodbye = async {
+                self.io.write_all(&frames::GOING_AWAY).await?;
+                self.io.shutdown().await
+            };
+            // Whoever does not take four bytes in this time does not listen.
+            let _heard = timeout(GOODBYE, goodbye).await;
+        }
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Heard<S> {
@@ -102,7 +124,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Heard<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Heard<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, buf)
+        let written = ready!(Pin::new(&mut self.io).poll_write(cx, buf))?;
+        self.told.follow(buf.get(..written).unwrap_or_default());
+        Poll::Ready(Ok(written))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -9,7 +9,7 @@ mod http2;
 use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
 use futures_util::future::{BoxFuture, ready};
-use http::Version;
+use http::{HeaderValue, StatusCode, Version, header::CONNECTION};
 use hyper::{
     body::Incoming,
     server::conn::{http1 as hyper1, http2 as hyper2},
@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use super::{
-    Gatekeeper, Gateway, GatewayError, Limits, Peer,
+    Body, Gatekeeper, Gateway, GatewayError, Limits, Peer,
     answer_body::AnswerBody,
     client_stream::ClientStream,
     connection::{Closing, Connection},
@@ -56,6 +56,10 @@ pub(super) struct Arrival {
     pub(super) closing: Closing,
     pub(super) core: usize,
 }
+
+/// A client that cannot know that the gateway stops may have sent its next request already: it is answered if it comes
+/// within this time, far more than a round trip takes.
+const LAST_CALL: Duration = Duration::from_millis(500);
 
 /// The first bytes of HTTP/2 (RFC 9113 §3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -148,9 +152,15 @@ async fn wait(stream: &mut ClientStream, connection: &Connection, patience: Dura
         more = stream.read_ahead() => more.unwrap_or(false),
         () = patience => false,
         () = rest.ended() => false,
-        () = connection.closing.soft.stopped() => false,
+        () = last_call(connection) => false,
         () = connection.closing.hard.cancelled() => false,
     }
+}
+
+/// Resolves when the gateway is to stop and whatever was on its way by then has arrived.
+async fn last_call(connection: &Connection) {
+    connection.closing.soft.stopped().await;
+    sleep(LAST_CALL).await;
 }
 
 /// Which of the two the client speaks.
@@ -189,15 +199,17 @@ fn answer<G: Gatekeeper>(
     request: http::Request<Incoming>,
     connection: &Arc<Connection>,
 ) -> BoxFuture<'static, Result<http::Response<AnswerBody>, Infallible>> {
-    if let Some(answer) = house.gateway.answer_at_once(&request, connection) {
+    let is_http2 = request.version() == Version::HTTP_2;
+    if let Some(mut answer) = house.gateway.answer_at_once(&request, connection) {
+        say_if_last(&mut answer, is_http2, connection);
         return Box::pin(ready(Ok(answer.map(|body| AnswerBody::plain(body, None)))));
     }
     let (house, connection) = (Arc::clone(house), Arc::clone(connection));
     // Counted to the end of the answer, so that a connection in use is not taken for an idle one.
     let in_progress = connection.begin();
     Box::pin(async move {
-        let is_http2 = request.version() == Version::HTTP_2;
-        let answer = house.gateway.answer(request, &connection).await;
+        let mut answer = house.gateway.answer(request, &connection).await;
+        say_if_last(&mut answer, is_http2, &connection);
         Ok(answer.map(|body| {
             if is_http2 {
                 AnswerBody::watched(body, in_progress, &connection.answers)
@@ -206,4 +218,12 @@ fn answer<G: Gatekeeper>(
             }
         }))
     })
+}
+
+/// `Connection: close` while the gateway stops. HTTP/2 says `GOAWAY` instead, and an upgrade has other words.
+fn say_if_last(answer: &mut http::Response<Body>, is_http2: bool, connection: &Connection) {
+    let is_last = connection.closing.soft.is_stopping() && !is_http2;
+    if is_last && answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
 }

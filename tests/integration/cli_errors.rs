@@ -101,6 +101,30 @@ fn a_missing_config_file_is_named() {
 }
 
 #[test]
+fn a_certificate_that_cannot_be_used_is_named_with_its_cure() {
+    let dir = tempfile::tempdir().unwrap();
+    let other = tempfile::tempdir().unwrap();
+    let (files, _) = crate::support::tls::write(dir.path());
+    let (strange, _) = crate::support::tls::write(other.path());
+    let encrypted = dir.path().join("encrypted.pem");
+    std::fs::write(&encrypted, "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n")
+        .unwrap();
+    let missing = dir.path().join("missing.pem");
+    let file = dir.path().join("stanchion.toml");
+    let check = |certificate: &std::path::Path, key: &std::path::Path| {
+        let listener =
+            format!("[[listeners]]\naddress = \"127.0.0.1:0\"\ncertificate = {certificate:?}\nkey = {key:?}\n");
+        std::fs::write(&file, format!("{listener}[[rooms]]\norigin = \"http://127.0.0.1:1\"\n")).unwrap();
+        complaint(1, &["check-config", file.to_str().unwrap()])
+    };
+    assert_says(&check(&missing, &files.key), &["missing.pem", "cannot read"]);
+    assert_says(&check(&files.key, &files.key), &["key.pem", "no certificate"]);
+    assert_says(&check(&files.certificate, &files.certificate), &["cert.pem", "no private key"]);
+    assert_says(&check(&files.certificate, &encrypted), &["encrypted.pem", "openssl pkey"]);
+    assert_says(&check(&files.certificate, &strange.key), &["is not that of the first certificate"]);
+}
+
+#[test]
 fn a_broken_config_file_is_reported_whole() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("broken.toml");

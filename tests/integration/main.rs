@@ -17,6 +17,7 @@ mod crash_points;
 mod demo_sale;
 mod field_cases;
 mod gateway_gate;
+mod gateway_program;
 mod gateway_proxy;
 mod layout;
 mod ledger_postgres;

@@ -6,7 +6,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::time::{Instant, sleep};
 
-use super::{House, answer, refuse};
+use super::{House, answer, last_call, refuse};
 use crate::gateway::{
     Gatekeeper, GatewayError,
     client_stream::ClientStream,
@@ -42,7 +42,7 @@ pub(super) async fn serve<G: Gatekeeper>(
         tokio::select! {
             ended = &mut serving => break Some(ended),
             () = connection.closing.hard.cancelled() => return Ended::Gone,
-            () = connection.closing.soft.stopped(), if !draining => {
+            () = last_call(connection), if !draining => {
                 draining = true;
                 Pin::new(&mut serving).graceful_shutdown();
             }

@@ -78,6 +78,33 @@ async fn a_slow_upload_is_not_the_origins_fault() {
     soon("the request to be given up", inside.closed()).await;
 }
 
+/// Each piece comes in time, and yet it would take for ever.
+#[tokio::test]
+async fn an_upload_that_trickles() {
+    let origin = Origin::bind().await;
+    let stage = Stage::with(origin.uri(), |limits, deadlines| {
+        limits.body_rate = 1_000;
+        deadlines.body_grace = 2 * SHORT;
+    })
+    .await;
+    let mut client = stage.client().await;
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n").await;
+    let mut inside = origin.accept().await;
+    inside.head().await;
+    let trickle = async {
+        loop {
+            client.send_while_open("x").await;
+            tokio::time::sleep(SHORT / 3).await;
+        }
+    };
+    let given_up = async { inside.closed().await };
+    tokio::select! {
+        () = trickle => {}
+        _ = soon("the request to be given up", given_up) => {}
+    }
+    assert_eq!(client.head().await.status(), 408);
+}
+
 #[tokio::test]
 async fn an_origin_that_stops_in_mid_body() {
     let origin = Origin::bind().await;

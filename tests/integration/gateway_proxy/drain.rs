@@ -56,3 +56,56 @@ async fn what_does_not_end_is_cut_off_at_the_deadline() {
     soon("the client to be cut off", running.closed()).await;
     soon("the origin's request to end", inside.closed()).await;
 }
+
+/// Clients that ask without a pause, on connections they keep and on new ones: each request they could send is answered.
+#[tokio::test]
+async fn stopping_under_load_loses_no_answer() {
+    let origin = Origin::bind().await.always(super::OK);
+    let stage = Stage::before(origin.uri.clone()).await;
+    let addr = stage.addr;
+    let kept = (0..20).map(|_| {
+        tokio::spawn(async move {
+            let mut client = crate::support::wire::Wire::connect(addr).await;
+            let mut answers = 0;
+            loop {
+                client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+                let head = client.head().await;
+                assert_eq!(client.bytes(2).await, b"ok");
+                answers += 1;
+                if head.one("connection").as_deref() == Some("close") {
+                    return answers;
+                }
+            }
+        })
+    });
+    let kept: Vec<_> = kept.collect();
+    let fresh = tokio::spawn(async move {
+        let mut answers = 0;
+        // Until nobody opens.
+        while let Ok(stream) = TcpStream::connect(addr).await {
+            let mut client = crate::support::wire::Wire::new(stream);
+            client.send_while_open("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+            let (answer, _) = client.rest().await;
+            // Nothing at all: it came while the door closed, and was never let in.
+            if !answer.is_empty() {
+                assert!(answer.starts_with(b"HTTP/1.1 200 ") && answer.ends_with(b"ok"), "{answer:?}");
+                answers += 1;
+            }
+        }
+        answers
+    });
+    soon("some load", async {
+        while origin.heard().len() < 200 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    stage.shutdown.stop();
+    let mut answers = 0;
+    for client in kept {
+        answers += soon("a client to be told", client).await.unwrap();
+    }
+    answers += soon("the door to close", fresh).await.unwrap();
+    assert_eq!(origin.heard().len(), answers);
+    soon("the gateway to end", stage.served).await.unwrap();
+}

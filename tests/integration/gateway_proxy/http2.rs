@@ -95,6 +95,26 @@ async fn nothing_is_smuggled_into_http1() {
     assert_eq!(origin.heard(), Vec::<String>::new());
 }
 
+/// The bounds of HTTP/1 hold here, too.
+#[tokio::test]
+async fn too_long_a_target_and_too_many_fields_are_refused() {
+    let origin = Origin::bind().await.always(OK);
+    let stage = Stage::with(origin.uri.clone(), |limits, _| {
+        limits.target = 20;
+        limits.headers = 10;
+    })
+    .await;
+    let mut client = hello(&stage, &[]).await;
+    let mut long = GET.to_vec();
+    long[3].1 = "/a/path/that/is/rather/long";
+    let many = [&GET[..], &[("x", "1"); 20]].concat();
+    for (stream, request) in [(1, long), (3, many)] {
+        client.send(frame(HEADERS, END_HEADERS | END_STREAM, stream, &fields(&request))).await;
+        while next(&mut client).await.0 != HEADERS {}
+        assert_eq!(origin.heard(), Vec::<String>::new(), "{stream}");
+    }
+}
+
 /// CVE-2023-44487.
 #[tokio::test]
 async fn whoever_resets_all_it_asked_for_is_cut_off() {

@@ -95,3 +95,31 @@ async fn a_drain_ends_tunnels() {
     soon("the tunnel to close", inside.closed()).await;
     soon("the gateway to end", stage.served).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_drain_tells_the_page_between_two_messages() {
+    let origin = Origin::bind().await;
+    let stage = Stage::before(origin.uri()).await;
+    let (mut idle, mut inside) = switched(&stage, &origin).await;
+    inside.send(b"\x81\x02hi").await;
+    assert_eq!(idle.bytes(4).await, b"\x81\x02hi");
+    let (mut amid, mut other) = switched(&stage, &origin).await;
+    other.send(b"\x81\x05hi").await;
+    assert_eq!(amid.bytes(4).await, b"\x81\x05hi");
+    stage.shutdown.stop();
+    assert_eq!(idle.rest().await.0, b"\x88\x02\x03\xe9", "1001, going away");
+    assert_eq!(amid.rest().await.0, b"", "nothing that would be read as the rest of a message");
+    soon("the gateway to end", stage.served).await.unwrap();
+}
+
+/// Not what the standard wants of a client, and no reason to lose a byte.
+#[tokio::test]
+async fn what_is_said_before_the_switch_arrives_after_it() {
+    let (_stage, _origin, mut client, mut inside, _) = exchange(ASK).await;
+    client.send(b"\x81\x80\0\r\nnot HTTP\r\n\r\n").await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    inside.send(SWITCH).await;
+    assert_eq!(client.head().await.status(), 101);
+    client.send("more").await;
+    assert_eq!(inside.bytes(21).await, b"\x81\x80\0\r\nnot HTTP\r\n\r\nmore");
+}
