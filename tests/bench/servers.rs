@@ -142,8 +142,7 @@ pub fn nginx_proxy(origin: &Server) -> anyhow::Result<Server> {
 fn nginx_site(site: &str) -> anyhow::Result<Server> {
     start(|port, dir| {
         let config = format!(
-            "worker_processes auto;\npid nginx.pid;\nerror_log stderr crit;\nevents {{ worker_connections 16384; }}\n\
-             worker_rlimit_nofile 65536;\n\
+            "worker_processes auto;\npid nginx.pid;\nerror_log stderr crit;\nevents {{ worker_connections 8192; }}\n\
              http {{\n  access_log off;\n  tcp_nodelay on;\n  keepalive_requests 1000000000;\n\
              server {{ listen 127.0.0.1:{port} reuseport backlog=16384; {site} }}\n}}\n"
         );
@@ -160,7 +159,7 @@ pub fn haproxy(origin: &Server) -> anyhow::Result<Server> {
     let origin = origin.port;
     start(|port, dir| {
         let config = format!(
-            "global\n  maxconn 20000\ndefaults\n  mode http\n  timeout connect 2s\n  timeout client 60s\n  \
+            "global\n  maxconn 6000\ndefaults\n  mode http\n  timeout connect 2s\n  timeout client 60s\n  \
              timeout server 30s\n  option forwardfor\n  http-reuse always\nfrontend shop\n  bind 127.0.0.1:{port} backlog 16384\n  \
              default_backend shop\nbackend shop\n  server shop 127.0.0.1:{origin}\n"
         );
