@@ -82,7 +82,7 @@ async fn a_slow_upload_is_not_the_origins_fault() {
 #[tokio::test]
 async fn an_upload_that_trickles() {
     let origin = Origin::bind().await;
-    let stage = Stage::with(origin.uri(), |limits, deadlines| {
+    let stage = Stage::with(origin.uri(), |limits, deadlines, _| {
         limits.body_rate = 1_000;
         deadlines.body_grace = 2 * SHORT;
     })

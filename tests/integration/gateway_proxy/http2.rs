@@ -99,7 +99,7 @@ async fn nothing_is_smuggled_into_http1() {
 #[tokio::test]
 async fn too_long_a_target_and_too_many_fields_are_refused() {
     let origin = Origin::bind().await.always(OK);
-    let stage = Stage::with(origin.uri.clone(), |limits, _| {
+    let stage = Stage::with(origin.uri.clone(), |limits, _, _| {
         limits.target = 20;
         limits.headers = 10;
     })
