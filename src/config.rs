@@ -2,6 +2,7 @@
 //! is reported at once.
 
 pub mod adaptive;
+pub mod cache;
 pub mod file;
 pub mod keys;
 pub mod origins;
@@ -12,6 +13,7 @@ pub mod serve;
 pub mod server;
 
 pub use adaptive::Adaptive;
+pub use cache::CacheRule;
 pub use origins::Origins;
 pub use problems::ConfigError;
 pub use room::{BypassRule, RoomConfig};

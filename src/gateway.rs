@@ -1,11 +1,12 @@
 //! The public listener: every request of the shop's visitors passes here.
 //!
 //! [`Gateway`] is the whole public stack; [`serve`] runs it on a listener. A [`Gatekeeper`] decides who may pass, the
-//! [`Proxy`] forwards, and one enum, [`GatewayError`], becomes every answer that is an error.
+//! [`Proxy`] forwards, the cache keeps what many may share, and one enum, [`GatewayError`], becomes every answer that is an error.
 
 mod answer_body;
 mod at_once;
 pub mod body;
+mod cache;
 mod client_stream;
 mod connection;
 pub mod cookies;
@@ -46,10 +47,10 @@ pub use body::{Body, BoxError};
 pub use doors::{Door, Doors};
 pub use error::GatewayError;
 pub use gate::Gate;
-pub use gatekeeper::{Gatekeeper, Passage, Peer, Route, Verdict};
+pub use gatekeeper::{Gatekeeper, Passage, Peer, Route, Sharing, Verdict};
 use http::{
-    HeaderValue, Request, Response, Version,
-    header::{HOST, SET_COOKIE},
+    HeaderMap, HeaderValue, Request, Response, Version,
+    header::{CACHE_CONTROL, EXPIRES, HOST, SET_COOKIE},
     request,
 };
 use hyper::body::{Body as _, Incoming};
@@ -61,7 +62,9 @@ use tower::ServiceExt as _;
 pub use trust::Trust;
 
 use self::{
+    cache::{Advice, Cache, Served, Wish},
     connection::Connection,
+    parallel::Share,
     proxy::ForwardContext,
     request_body::{Pace, RequestBody},
     respond::Asked,
@@ -75,6 +78,7 @@ pub const DEFAULT_PREFIX: &str = "/__room";
 pub struct Gateway<G> {
     gatekeeper: G,
     proxy: Proxy,
+    cache: Cache,
     endpoints: Router,
     at_once: Option<Box<dyn AtOnce>>,
     prefix: String,
@@ -86,8 +90,8 @@ impl<G: Gatekeeper> Gateway<G> {
     /// A stack in which `endpoints` answers everything under [`DEFAULT_PREFIX`] (it sees full paths, and a [`Peer`] in
     /// the request's extensions), and everything else goes past `gatekeeper` to `proxy`.
     pub fn new(gatekeeper: G, proxy: Proxy, endpoints: Router, limits: Limits) -> Self {
-        let (prefix, trust) = (DEFAULT_PREFIX.to_owned(), Trust::default());
-        Self { gatekeeper, proxy, endpoints, at_once: None, prefix, trust, limits }
+        let (prefix, trust, cache) = (DEFAULT_PREFIX.to_owned(), Trust::default(), Cache::new(limits.cache));
+        Self { gatekeeper, proxy, cache, endpoints, at_once: None, prefix, trust, limits }
     }
 
     /// Moves the room's own endpoints, say to `/queue`: a leading slash, none at the end.
@@ -166,9 +170,13 @@ impl<G: Gatekeeper> Gateway<G> {
         let share = passage.share.take();
         let context =
             ForwardContext { route: &passage.route, connection, sender: &sender, request_id: &asked.request_id };
-        let forwarded = self.proxy.forward(Request::from_parts(head, body), context, share).await;
-        let mut answer = match forwarded {
-            Ok(answer) => self.told_by_origin(&mut passage, answer).await,
+        let served = match Wish::of(&mut head, &passage.route, sender.visitor.tls) {
+            Some(wish) => self.shared(&wish, head, context, share).await,
+            None => self.proxy.forward(head, Some(body), context, share).await.map(Served::Asked),
+        };
+        let mut answer = match served {
+            Ok(Served::Kept(answer)) => answer,
+            Ok(Served::Asked(answer)) => self.told_by_origin(&mut passage, answer).await,
             Err(error) => {
                 self.gatekeeper.origin_failed(&mut passage, error);
                 respond::refuse(error, asked)
@@ -177,6 +185,36 @@ impl<G: Gatekeeper> Gateway<G> {
         // On errors too: the session this request claimed is the visitor's, whatever the origin does.
         append_cookies(&mut answer, passage.set_cookies);
         Ok(answer)
+    }
+
+    /// An answer that may be others' too: from the cache, or from the origin, which is asked once for all. No body goes with
+    /// such a request: a GET has none that would mean anything (RFC 9110 §9.3.1).
+    async fn shared(
+        &self,
+        wish: &Wish,
+        mut head: request::Parts,
+        context: ForwardContext<'_>,
+        share: Option<Share>,
+    ) -> Result<Served, GatewayError> {
+        let patience = self.limits.deadlines.permit;
+        let anonymous;
+        let context = if context.route.sharing == Some(Sharing::Everyone) {
+            anonymous = Route { visitor: None, session_expires: None, ..context.route.clone() };
+            ForwardContext { route: &anonymous, ..context }
+        } else {
+            context
+        };
+        match self.cache.advise(wish, patience).await? {
+            Advice::Serve(answer) => Ok(Served::Kept(answer.to(wish))),
+            Advice::Ask(lead) => {
+                let asked = self.proxy.forward(head, None, context, share).await;
+                lead.land(wish, asked, patience).await
+            }
+            Advice::Pass => {
+                wish.only_mine(&mut head);
+                self.proxy.forward(head, None, context, share).await.map(Served::Asked)
+            }
+        }
     }
 
     /// What the origin said to us is acted on and does not leave the house.
@@ -212,7 +250,23 @@ impl<G: Gatekeeper> Gateway<G> {
 }
 
 fn append_cookies(answer: &mut Response<Body>, cookies: Vec<HeaderValue>) {
+    if !cookies.is_empty() {
+        keep_from_shared_caches(answer.headers_mut());
+    }
     for cookie in cookies {
         answer.headers_mut().append(SET_COOKIE, cookie);
+    }
+}
+
+/// An answer that others may keep, and that now carries one visitor's token: a cache in front of the gateway would give it to the
+/// next visitor.
+fn keep_from_shared_caches(headers: &mut HeaderMap) {
+    let is_kept_back = |line: &HeaderValue| {
+        let line = line.as_bytes().to_ascii_lowercase();
+        [&b"private"[..], b"no-store"].iter().any(|word| line.windows(word.len()).any(|part| part == *word))
+    };
+    let says_how_long = headers.contains_key(CACHE_CONTROL) || headers.contains_key(EXPIRES);
+    if says_how_long && !headers.get_all(CACHE_CONTROL).iter().any(is_kept_back) {
+        headers.append(CACHE_CONTROL, HeaderValue::from_static("private"));
     }
 }

@@ -38,6 +38,7 @@
 //!    finds out who sends the request, and asks [`gateway::gate`].
 //! 2. A bypass rule or a valid session token sends it straight to [`gateway::proxy`]: no store is touched, but once
 //!    in half a session's life to renew it.
+//!    Of a route whose answers are kept for several, one request goes there for all who ask at once.
 //! 3. A called visitor's queue token is exchanged for a session by one `claim` script, then forwarded too.
 //! 4. Whoever comes new joins with one `join` script, which those who arrive at the same moment share. It lets them
 //!    straight in while nobody waits and there is room. The others are answered with the waiting page or its JSON twin.

@@ -177,6 +177,7 @@ fn room(args: &Args, origin: SocketAddr, opens_at_ms: u64) -> anyhow::Result<Roo
         // A buyer's session may end before the page of the order is read for the last time, and the page's own
         // address is the right to see it.
         bypass: vec![get("/orders"), get("/box-office/assets")],
+        cache: Vec::new(),
         message: None,
         beacon: None,
         title: "The Stanchions, live".to_owned(),

@@ -59,6 +59,7 @@ pub struct ServerTable {
     pub max_headers: Option<usize>,
     pub max_target_bytes: Option<usize>,
     pub max_body_bytes: Option<u64>,
+    pub cache_bytes: Option<usize>,
     #[serde(deserialize_with = "duration")]
     pub handshake_deadline: Option<Duration>,
     #[serde(deserialize_with = "duration")]
@@ -158,6 +159,20 @@ pub struct RoomTable {
     /// What skips the line.
     #[serde(default)]
     pub bypass: Vec<BypassTable>,
+    /// What may be kept and given to several. Default: nothing.
+    #[serde(default)]
+    pub cache: Vec<CacheTable>,
+}
+
+/// One `[[rooms.cache]]` table.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheTable {
+    /// Such as `/event`. Required.
+    pub path_prefix: Option<String>,
+    /// Whether those who are not admitted get it too. Default false.
+    #[serde(default)]
+    pub for_everyone: bool,
 }
 
 /// One `[[rooms.bypass]]` table. Every field given must match.

@@ -7,6 +7,7 @@ use ipnet::IpNet;
 
 use super::{
     adaptive::Adaptive,
+    cache::CacheRule,
     file::{BypassTable, RoomTable},
     origins::Origins,
     problems::Problems,
@@ -38,6 +39,8 @@ pub struct RoomConfig {
     pub queued_status: u16,
     /// Requests that go to the origin uncounted.
     pub bypass: Vec<BypassRule>,
+    /// Pages that are kept and given to several.
+    pub cache: Vec<CacheRule>,
     /// What the operator wants visitors to read.
     pub message: Option<String>,
     /// Title on the waiting page.
@@ -131,6 +134,7 @@ impl RoomConfig {
             ))
         });
         let bypass = table.bypass.into_iter().filter_map(|rule| BypassRule::check(rule, &field, problems)).collect();
+        let cache = table.cache.into_iter().filter_map(|rule| CacheRule::check(rule, &field, problems)).collect();
         Some(Self {
             name: room_name?,
             hosts: table.hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
@@ -143,6 +147,7 @@ impl RoomConfig {
             queue_token_ttl,
             queued_status,
             bypass,
+            cache,
             message: table.message,
             beacon: table.beacon,
             title: table.title.unwrap_or_else(|| "You are in line".to_owned()),

@@ -56,6 +56,8 @@ pub struct ServerConfig {
     pub max_target_bytes: usize,
     /// Most bytes of a request's body on its way to the origin.
     pub max_body_bytes: u64,
+    /// Most bytes of the origins' answers that are kept for the routes which rooms name.
+    pub cache_bytes: usize,
     /// For the PROXY header, and for the TLS handshake.
     pub handshake_deadline: Duration,
     /// For a complete request head.
@@ -85,6 +87,7 @@ impl Default for ServerConfig {
             max_headers: 100,
             max_target_bytes: 8 * 1_024,
             max_body_bytes: 16 * 1_024 * 1_024,
+            cache_bytes: 64 * 1_024 * 1_024,
             handshake_deadline: Duration::from_secs(10),
             header_deadline: Duration::from_secs(10),
             keep_alive: Duration::from_mins(1),
@@ -129,6 +132,7 @@ impl ServerConfig {
             max_headers: table.max_headers.unwrap_or(default.max_headers),
             max_target_bytes: table.max_target_bytes.unwrap_or(default.max_target_bytes),
             max_body_bytes: table.max_body_bytes.unwrap_or(default.max_body_bytes),
+            cache_bytes: table.cache_bytes.unwrap_or(default.cache_bytes),
             min_body_rate: table.min_body_rate.unwrap_or(default.min_body_rate),
         };
         config.check_numbers(problems);
@@ -146,6 +150,8 @@ impl ServerConfig {
         within("max_header_bytes", self.max_header_bytes, 2_048, 65_536);
         within("max_headers", self.max_headers, 20, 100);
         within("max_target_bytes", self.max_target_bytes, 256, self.max_header_bytes.max(256));
+        // Less would not hold a few pages; more is surely a typing error.
+        within("cache_bytes", self.cache_bytes, 1 << 20, 1 << 36);
         problems
             .check(self.drain_delay <= LONGEST, || "server: drain_delay is longer than an hour: use less".to_owned());
         problems.check(self.min_body_rate <= 1_000_000, || {

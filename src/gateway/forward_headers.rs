@@ -133,7 +133,7 @@ fn node(address: IpAddr) -> String {
 
 /// Takes the gateway's cookies out, and makes one line of those that HTTP/2 split (RFC 9113 §8.2.3). The bytes of
 /// the other cookies stay as they are, whether text or not.
-fn forward_cookies(headers: &mut HeaderMap) -> Result<(), InvalidHeaderValue> {
+pub(super) fn forward_cookies(headers: &mut HeaderMap) -> Result<(), InvalidHeaderValue> {
     let lines = headers.get_all(COOKIE).iter().count();
     let has_ours = headers.get_all(COOKIE).iter().any(|line| pairs(line).any(is_ours));
     if lines == 0 || (lines == 1 && !has_ours) {
@@ -182,6 +182,7 @@ mod tests {
             visitor: Some(VisitorId::from_bits(0)),
             session_expires: Some(1_700_000_000),
             drop_authorization: false,
+            sharing: None,
         };
         let sender = trust.sender(&headers, Peer::new(addr.parse().unwrap(), false));
         replace(&mut headers, &route, &sender, &HeaderValue::from_static("id")).unwrap();

@@ -1,6 +1,6 @@
 //! Who may pass: the five steps a request goes through.
 //!
-//! 1. A bypass rule sends it to the origin, uncounted.
+//! 1. A bypass rule sends it to the origin, uncounted; and so does a route whose answers are kept for everybody.
 //! 2. So does a live session, which is verified here; only its renewal, once per half life, asks the store.
 //! 3. A called visitor's queue token is exchanged for a session, and the request goes on.
 //! 4. A newcomer goes straight in when nobody waits and a slot is free.
@@ -24,7 +24,7 @@ use self::{
     path::Path,
 };
 use super::{
-    Gatekeeper, GatewayError, Passage, Peer, Route, Verdict, cookies, identity,
+    Gatekeeper, GatewayError, Passage, Peer, Route, Sharing, Verdict, cache, cookies, identity,
     identity::Identity,
     parallel::{Parallel, Share},
     queued,
@@ -113,12 +113,23 @@ impl Gatekeeper for Gate {
             return Verdict::Refuse(GatewayError::Misdirected);
         };
         let room = found.room;
-        if !found.is_guarded || routes::is_bypassed(room.config(), head, &path, peer) {
+        let sharing = if room.config().cache.is_empty() { None } else { routes::sharing(room.config(), &path) };
+        if sharing == Some(Sharing::Everyone) && cache::is_shareable(head) {
+            let mut passage = passage(room, None, false, Vec::new(), None, peer);
+            passage.route.sharing = sharing;
+            return Verdict::Forward(passage);
+        }
+        let mut verdict = if !found.is_guarded || routes::is_bypassed(room.config(), head, &path, peer) {
             // Uncounted, but a session that is there is told to the origin, and what it says about it is acted on.
             let Identity { session, is_bearer_ours, .. } = identity::identify(&room, &head.headers);
-            return Verdict::Forward(passage(room, session, is_bearer_ours, Vec::new(), None, peer));
+            Verdict::Forward(passage(room, session, is_bearer_ours, Vec::new(), None, peer))
+        } else {
+            self.admit(room, head, &path, peer).await
+        };
+        if let Verdict::Forward(passage) = &mut verdict {
+            passage.route.sharing = sharing;
         }
-        self.admit(room, head, &path, peer).await
+        verdict
     }
 
     async fn after_origin(&self, passage: &mut Passage<Memo>, head: &mut response::Parts) {
@@ -183,6 +194,7 @@ fn passage(
         visitor: session.as_ref().map(|session| session.sub),
         session_expires: session.as_ref().map(|session| session.exp),
         drop_authorization,
+        sharing: None,
     };
     Passage { route, set_cookies, share, memo: Memo { room, session, peer, exchange: None } }
 }

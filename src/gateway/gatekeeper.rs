@@ -85,4 +85,15 @@ pub struct Route {
     pub session_expires: Option<u64>,
     /// Whether `Authorization` held one of our tokens and must not reach the origin.
     pub drop_authorization: bool,
+    /// Whether the answer may be kept for others; `None` if it is for this visitor alone.
+    pub sharing: Option<Sharing>,
+}
+
+/// Who may get an answer that is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// Whoever is admitted.
+    Admitted,
+    /// Everybody: the origin is asked without cookies, and told of no visitor.
+    Everyone,
 }

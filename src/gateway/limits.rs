@@ -29,6 +29,8 @@ pub struct Limits {
     pub request_body: u64,
     /// Fewest bytes a second of a request's body, while it is waited for; 0 for no such bound. Default 240.
     pub body_rate: u64,
+    /// Most bytes of the origins' answers that are kept, over all rooms. Default 64 MiB.
+    pub cache: usize,
     /// Most bytes of a request's body for the room's own endpoints. Default 64 KiB.
     pub endpoint_body: u64,
     /// See [`Deadlines`].
@@ -88,6 +90,7 @@ impl Limits {
             target: server.max_target_bytes,
             request_body: server.max_body_bytes,
             body_rate: server.min_body_rate,
+            cache: server.cache_bytes,
             endpoint_body: 64 * 1_024,
             deadlines: Deadlines::of(server),
         }

@@ -24,6 +24,10 @@ use super::{
     upstream::{Lease, Permit},
 };
 
+/// Marks an answer whose end is that of the connection, so that nobody can tell whether it came in full.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EndsWithConnection;
+
 /// Makes an origin's head fit to be sent on.
 pub(super) fn clean(head: &mut response::Parts, origin: &Uri) {
     // The version is the origin's affair; hyper adapts the answer to the client's.

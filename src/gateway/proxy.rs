@@ -26,7 +26,7 @@ use super::{
     connection::Connection,
     forward_headers, hop_by_hop,
     idle::Idle,
-    origin_answer::{self, OriginBody},
+    origin_answer::{self, EndsWithConnection, OriginBody},
     parallel::Share,
     request_body::{Pace, RequestBody, Upload},
     trust::Sender,
@@ -101,14 +101,17 @@ impl Proxy {
     /// Dropping the future or the answer ends the request at the origin. `share` is held as long as the request lasts.
     pub(super) async fn forward(
         &self,
-        request: Request<Incoming>,
+        mut head: request::Parts,
+        body: Option<Incoming>,
         context: ForwardContext<'_>,
         share: Option<Share>,
     ) -> Result<Response<Body>, GatewayError> {
         let upstream = self.upstreams.get(&context.route.room).ok_or(GatewayError::UnknownOrigin)?;
-        let (mut head, body) = request.into_parts();
         let pace = Pace::new(&self.limits);
-        let (body, upload) = RequestBody::new(body, self.limits.request_body, pace, context.connection)?;
+        let (body, upload) = match body {
+            Some(body) => RequestBody::new(body, self.limits.request_body, pace, context.connection)?,
+            None => (RequestBody::empty(), None),
+        };
         let wanted = self.wanted_websocket(&mut head)?;
         let permit = upstream.bulkheads.enter(&head.method, head.uri.path(), self.limits.deadlines.permit).await?;
         let client_version = head.version;
@@ -124,12 +127,15 @@ impl Proxy {
             return Ok(self.switch(head, wanted, origin, (context, lease.address()), share));
         }
         let (mut head, body) = answer.into_parts();
+        let is_coded = head.headers.contains_key(TRANSFER_ENCODING);
         origin_answer::clean(&mut head, lease.address());
         if body.is_end_stream() {
             lease.give_back();
         } else if let Some(length) = body.size_hint().exact() {
             // Once and plain, however the origin wrote it (`2, 2`).
             head.headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        } else if !is_coded {
+            head.extensions.insert(EndsWithConnection);
         }
         let ends_with_connection = client_version == Version::HTTP_10 && !head.headers.contains_key(CONTENT_LENGTH);
         let reset_when_cut = ends_with_connection.then(|| Arc::clone(context.connection));

@@ -43,6 +43,7 @@ impl Gatekeeper for Everyone {
                 visitor: Some(VisitorId::from_bits(7)),
                 session_expires: Some(4_000_000_000),
                 drop_authorization: false,
+                sharing: None,
             },
             set_cookies: vec![HeaderValue::from_static("stanchion_s_main=new; Path=/")],
             share: None,

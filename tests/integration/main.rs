@@ -16,6 +16,7 @@ mod cli_errors;
 mod crash_points;
 mod demo_sale;
 mod field_cases;
+mod gateway_cache;
 mod gateway_gate;
 mod gateway_program;
 mod gateway_proxy;

@@ -37,3 +37,19 @@ fn a_schedule_that_cannot_be_says_what_to_do() {
         assert!(said.contains(why), "{lines}: {said}");
     }
 }
+
+#[test]
+fn a_route_that_is_kept_has_a_name() {
+    for lines in ["path_prefix = \"/event\"", "path_prefix = \"/\"", "path_prefix = \"/event/\"\nfor_everyone = true"] {
+        assert_eq!(wrong(&format!("[[rooms.cache]]\n{lines}")), "", "{lines}");
+    }
+    for (lines, why) in [
+        ("for_everyone = true", "cache: path_prefix is missing"),
+        ("path_prefix = \"event\"", "must start with '/'"),
+        ("path_prefix = \"/event?x\"", "matches no request"),
+        ("path_prefix = \"/\"\nfor_everyone = true", "let everybody read the whole shop"),
+    ] {
+        let said = wrong(&format!("[[rooms.cache]]\n{lines}"));
+        assert!(said.contains(why), "{lines}: {said}");
+    }
+}

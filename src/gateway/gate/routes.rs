@@ -7,8 +7,8 @@ use http::{HeaderMap, header::HOST, request};
 use super::path::Path;
 use crate::{
     admission::{LiveRoom, Rooms},
-    config::{BypassRule, RoomConfig},
-    gateway::Peer,
+    config::{BypassRule, CacheRule, RoomConfig},
+    gateway::{Peer, Sharing},
 };
 
 /// The room a request belongs to.
@@ -49,6 +49,20 @@ fn matches(rule: &BypassRule, head: &request::Parts, path: &Path, peer: Peer) ->
         && rule.path_prefix.as_deref().is_none_or(|prefix| path.is_surely_under(prefix))
         && rule.header.as_ref().is_none_or(has_header)
         && (rule.networks.is_empty() || rule.networks.iter().any(|network| network.contains(&peer.addr.ip())))
+}
+
+/// Who may get what is kept of this path: what the rule with the longest prefix says. For everybody only if no origin can
+/// read the path as lying where a longer rule, which is for those admitted, has the say.
+pub fn sharing(config: &RoomConfig, path: &Path) -> Option<Sharing> {
+    let rules = || config.cache.iter().filter(|rule| path.is_surely_under(&rule.path_prefix));
+    let rule = rules().max_by_key(|rule| rule.path_prefix.trim_end_matches('/').len())?;
+    let is_doubtful = |other: &CacheRule| {
+        !other.for_everyone
+            && other.path_prefix.len() >= rule.path_prefix.len()
+            && path.may_be_under(&other.path_prefix)
+    };
+    let for_everyone = rule.for_everyone && !config.cache.iter().any(is_doubtful);
+    Some(if for_everyone { Sharing::Everyone } else { Sharing::Admitted })
 }
 
 /// The host the request is for: lower case, without port and final dot.

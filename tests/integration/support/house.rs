@@ -89,6 +89,7 @@ pub fn config() -> RoomConfig {
         queue_token_ttl: Duration::from_hours(24),
         queued_status: 503,
         bypass: Vec::new(),
+        cache: Vec::new(),
         message: None,
         beacon: None,
         title: "The sale".to_owned(),

@@ -41,8 +41,14 @@ impl Origin {
 
     /// Gives every request without a body the same answer, on as many connections as come, and keeps what was asked.
     pub fn always(self, answer: impl Into<Vec<u8>>) -> Playing {
+        let answer = answer.into();
+        self.by(move |_, _| answer.clone())
+    }
+
+    /// Gives every request without a body an answer that follows from its head, in lower case, and its number, from 1 on.
+    pub fn by(self, answer: impl Fn(&str, usize) -> Vec<u8> + Send + Sync + 'static) -> Playing {
         let uri = self.uri();
-        let answer: Arc<[u8]> = answer.into().into();
+        let answer = Arc::new(answer);
         let (heard, connections) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
         let (ears, count) = (Arc::clone(&heard), Arc::clone(&connections));
         let task = tokio::spawn(async move {
@@ -54,8 +60,15 @@ impl Origin {
                     while stream.read_buf(&mut buffer).await.is_ok_and(|read| read > 0) {
                         if let Some(at) = buffer.windows(4).position(|four| four == b"\r\n\r\n") {
                             let asked: Vec<u8> = buffer.drain(..at + 4).collect();
-                            ears.lock().unwrap().push(String::from_utf8_lossy(&asked).to_ascii_lowercase());
-                            stream.write_all(&answer).await.unwrap();
+                            let asked = String::from_utf8_lossy(&asked).to_ascii_lowercase();
+                            let number = {
+                                let mut ears = ears.lock().unwrap();
+                                ears.push(asked.clone());
+                                ears.len()
+                            };
+                            if stream.write_all(&answer(&asked, number)).await.is_err() {
+                                return;
+                            }
                         }
                     }
                 });
