@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::{
-    Deadlines, GatewayError,
+    Deadlines,
     connection::Connection,
     framing::{Framing, Refusal},
     idle::Idle,
@@ -115,8 +115,13 @@ impl ClientStream {
     }
 
     /// Why the connection is not read any further. From now on it can be closed.
-    pub(super) fn take_refusal(&mut self) -> Option<GatewayError> {
-        self.refusal.take().map(|refusal| refusal.error)
+    pub(super) fn take_refusal(&mut self) -> Option<Refusal> {
+        self.refusal.take()
+    }
+
+    /// Closes without destroying what was said last.
+    pub(super) async fn part(mut self) {
+        let _gone_already = tokio::io::AsyncWriteExt::shutdown(&mut self).await;
     }
 
     /// Looks at what was just read, and leaves in `buf` what may be taken.

@@ -14,12 +14,15 @@ pub struct Peer {
     pub addr: SocketAddr,
     /// Whether the visitor's side is TLS: decides `Secure` on cookies and `X-Forwarded-Proto`.
     pub tls: bool,
+    /// Whether what it says of the sender may be believed, if it is a trusted proxy: not of one that passed a connection on
+    /// and did not say whose, because then nobody looked at what the sender wrote.
+    pub vouches: bool,
 }
 
 impl Peer {
     /// A peer; `::ffff:1.2.3.4` becomes `1.2.3.4`, so that one visitor has one address whatever socket took the call.
     pub fn new(addr: SocketAddr, tls: bool) -> Self {
-        Self { addr: SocketAddr::new(addr.ip().to_canonical(), addr.port()), tls }
+        Self { addr: SocketAddr::new(addr.ip().to_canonical(), addr.port()), tls, vouches: true }
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) enum Unwelcome {
     Io(#[from] io::Error),
 }
 
-/// Whose connection this is; `None` when it is the peer's own.
+/// Whose connection this is.
 ///
 /// # Errors
 /// When the header is missing, malformed or late, or the peer may not send one.
@@ -42,13 +42,14 @@ pub(super) async fn proxied_for(
     peer: Peer,
     trust: &Trust,
     deadline: Duration,
-) -> Result<Option<Peer>, Unwelcome> {
+) -> Result<Peer, Unwelcome> {
     if !trust.is_trusted(peer.addr.ip()) {
         return Err(Unwelcome::Stranger);
     }
     Ok(match timeout(deadline, proxy_protocol::read(stream)).await?? {
-        Told::Itself => None,
-        Told::Client { address, tls } => Some(Peer::new(address, tls)),
+        // The balancer's own, or that of somebody it does not name.
+        Told::Itself => Peer { vouches: false, ..peer },
+        Told::Client { address, tls } => Peer::new(address, tls),
     })
 }
 

@@ -10,7 +10,7 @@ use std::{
 use futures_util::future::join_all;
 use http::{
     HeaderValue, Method, Request, Response, StatusCode, Uri, Version,
-    header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING},
+    header::{CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING},
     request, response,
     uri::Scheme,
 };
@@ -34,6 +34,9 @@ use super::{
     upstream::{Lease, Line, Origin, OriginResponse, SendError, Upstream},
 };
 use crate::{config::Origins, queue::RoomName};
+
+/// Forms and calls are smaller than this; whatever is larger is passed on while it comes.
+const SMALL_BODY: u64 = 16 * 1_024;
 
 /// The way to the origins.
 #[derive(Debug)]
@@ -108,12 +111,15 @@ impl Proxy {
     ) -> Result<Response<Body>, GatewayError> {
         let upstream = self.upstreams.get(&context.route.room).ok_or(GatewayError::UnknownOrigin)?;
         let pace = Pace::new(&self.limits);
-        let (body, upload) = match body {
+        let (mut body, upload) = match body {
             Some(body) => RequestBody::new(body, self.limits.request_body, pace, context.connection)?,
             None => (RequestBody::empty(), None),
         };
         let wanted = self.wanted_websocket(&mut head)?;
-        let permit = upstream.bulkheads.enter(&head.method, head.uri.path(), self.limits.deadlines.permit).await?;
+        // Whoever waits for a word before they send is to have the shop's word.
+        let is_whole = !head.headers.contains_key(EXPECT) && body.gather(SMALL_BODY).await?;
+        let patience = self.limits.deadlines.permit;
+        let permit = upstream.bulkheads.enter(&head.method, head.uri.path(), is_whole, patience).await?;
         let client_version = head.version;
 
         let protocol = wanted.as_ref().map(|wanted| wanted.protocol.clone());

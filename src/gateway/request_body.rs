@@ -3,6 +3,8 @@
 mod pace;
 
 use std::{
+    collections::VecDeque,
+    future::poll_fn,
     pin::Pin,
     sync::{
         Arc, OnceLock,
@@ -34,6 +36,9 @@ struct Live {
     left: u64,
     pace: Pace,
     upload: Arc<Upload>,
+    /// Read already, and not yet asked for.
+    gathered: VecDeque<Frame<Bytes>>,
+    connection: Arc<Connection>,
     /// The connection has not come to rest before this has ended, even if the answer has.
     _in_progress: InProgress,
 }
@@ -70,8 +75,34 @@ impl RequestBody {
             return Ok((Self::empty(), None));
         }
         let upload = Arc::new(Upload::new());
-        let live = Live { inner, left: max_bytes, pace, upload: Arc::clone(&upload), _in_progress: connection.hold() };
+        let live = Live {
+            inner,
+            left: max_bytes,
+            pace,
+            upload: Arc::clone(&upload),
+            gathered: VecDeque::new(),
+            connection: Arc::clone(connection),
+            _in_progress: connection.hold(),
+        };
         Ok((Self(Some(live)), Some(upload)))
+    }
+
+    /// Reads a body ahead that says to have no more than `most` bytes, so that it takes nobody's place while it is on its way.
+    /// Whether it is here in full.
+    ///
+    /// # Errors
+    /// Why it broke off.
+    pub(super) async fn gather(&mut self, most: u64) -> Result<bool, GatewayError> {
+        let Some(live) = &mut self.0 else { return Ok(true) };
+        // One of unknown length may be a conversation.
+        if live.inner.size_hint().exact().is_none_or(|length| length > most) {
+            return Ok(false);
+        }
+        while !live.inner.is_end_stream() {
+            let Some(piece) = poll_fn(|cx| live.poll_piece(cx)).await else { break };
+            live.gathered.push_back(piece.map_err(|_| live.upload.failure().unwrap_or(GatewayError::ClientGone))?);
+        }
+        Ok(true)
     }
 }
 
@@ -131,6 +162,9 @@ impl Live {
         self.upload.moved();
         Poll::Ready(piece.map(|piece| match piece {
             Ok(frame) => self.admit(frame),
+            Err(_) if self.connection.is_refused() => {
+                Err(self.upload.fail(GatewayError::BadRequest("the body is malformed, or its trailers are")))
+            }
             Err(_) => Err(self.upload.fail(GatewayError::ClientGone)),
         }))
     }
@@ -160,16 +194,30 @@ impl http_body::Body for RequestBody {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match &mut self.0 {
-            Some(live) => live.poll_piece(cx),
+            Some(live) => match live.gathered.pop_front() {
+                Some(piece) => {
+                    live.upload.moved();
+                    Poll::Ready(Some(Ok(piece)))
+                }
+                None => live.poll_piece(cx),
+            },
             None => Poll::Ready(None),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.as_ref().is_none_or(|live| live.inner.is_end_stream())
+        self.0.as_ref().is_none_or(|live| live.gathered.is_empty() && live.inner.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.0.as_ref().map_or_else(|| SizeHint::with_exact(0), |live| live.inner.size_hint())
+        let Some(live) = &self.0 else { return SizeHint::with_exact(0) };
+        let gathered: usize = live.gathered.iter().filter_map(Frame::data_ref).map(Bytes::len).sum();
+        let (gathered, left) = (u64::try_from(gathered).unwrap_or(u64::MAX), live.inner.size_hint());
+        let mut hint = SizeHint::new();
+        hint.set_lower(gathered.saturating_add(left.lower()));
+        if let Some(upper) = left.upper() {
+            hint.set_upper(gathered.saturating_add(upper));
+        }
+        hint
     }
 }

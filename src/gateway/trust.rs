@@ -56,7 +56,7 @@ impl Trust {
 
     /// Who sent a request that came from `peer`.
     pub(super) fn sender(&self, headers: &HeaderMap, peer: Peer) -> Sender {
-        if !self.is_trusted(peer.addr.ip()) {
+        if !peer.vouches || !self.is_trusted(peer.addr.ip()) {
             return Sender { visitor: peer, proxy: None, chain: None, host: None };
         }
         let hops = match self.header {

@@ -97,7 +97,7 @@ pub(super) async fn attend<G: Gatekeeper>(mut stream: TcpStream, arrival: Arriva
         let proxied = if welcome.proxy_protocol {
             greeting::proxied_for(&mut stream, peer, trust, deadlines.handshake).await?
         } else {
-            None
+            peer
         };
         Ok::<_, greeting::Unwelcome>((proxied, greeting::secured(stream, &welcome, deadlines.handshake).await?))
     };
@@ -111,11 +111,9 @@ pub(super) async fn attend<G: Gatekeeper>(mut stream: TcpStream, arrival: Arriva
         Ok(greeted) => greeted,
         Err(why) => return tracing::debug!(%why, "a connection was closed before its first request"),
     };
-    if let Some(proxied) = proxied {
-        peer = proxied;
-        if !trust.is_trusted(peer.addr.ip()) && !place.belongs_to(peer.addr.ip()) {
-            return;
-        }
+    peer = proxied;
+    if welcome.proxy_protocol && !trust.is_trusted(peer.addr.ip()) && !place.belongs_to(peer.addr.ip()) {
+        return;
     }
     peer.tls |= welcome.tls.is_some();
     let connection = Arc::new(Connection::new(peer, trust.is_trusted(peer.addr.ip()), closing, core, place));

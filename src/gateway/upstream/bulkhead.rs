@@ -17,14 +17,16 @@ use tokio::{
 use super::super::{GatewayError, Limits, gate::path::is_under};
 use crate::config::Origins;
 
-/// A place at the shop, held to the end of the answer's body.
-pub(in super::super) type Permit = OwnedSemaphorePermit;
+/// A place at the shop, held to the end of the answer's body; and another, where the request is still on its way.
+pub(in super::super) type Permit = (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>);
 
 /// The places at one shop.
 #[derive(Debug)]
 pub(in super::super) struct Bulkheads {
     reads: Bulkhead,
     writes: Bulkhead,
+    /// Half as many as there are places for writing: those who send slowly leave the other half to those who are done.
+    uploads: Bulkhead,
     /// Path prefixes that go without.
     optional: Vec<String>,
 }
@@ -52,11 +54,12 @@ impl Bulkheads {
         Self {
             reads: bulkhead(origins.reads_in_flight),
             writes: bulkhead(origins.writes_in_flight),
+            uploads: bulkhead((origins.writes_in_flight / 2).max(1)),
             optional: origins.optional.clone(),
         }
     }
 
-    /// A place for a request of this method and path, waiting no longer than `patience`.
+    /// A place for a request of this method and path, waiting no longer than `patience`. `is_whole` tells that all of it is here.
     ///
     /// # Errors
     /// [`GatewayError::Busy`], and [`GatewayError::Shed`] for what the shop can do without while it has much to do.
@@ -64,6 +67,7 @@ impl Bulkheads {
         &self,
         method: &http::Method,
         path: &str,
+        is_whole: bool,
         patience: Duration,
     ) -> Result<Permit, GatewayError> {
         let bulkhead = if method.is_safe() { &self.reads } else { &self.writes };
@@ -73,12 +77,13 @@ impl Bulkheads {
         {
             return Err(GatewayError::Shed);
         }
-        bulkhead.enter(patience).await
+        let upload = if is_whole { None } else { Some(self.uploads.enter(patience).await?) };
+        Ok((bulkhead.enter(patience).await?, upload))
     }
 }
 
 impl Bulkhead {
-    async fn enter(&self, patience: Duration) -> Result<Permit, GatewayError> {
+    async fn enter(&self, patience: Duration) -> Result<OwnedSemaphorePermit, GatewayError> {
         if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
             return Ok(place);
         }

@@ -11,7 +11,7 @@ use crate::gateway::{
     Gatekeeper, GatewayError,
     client_stream::ClientStream,
     connection::{Activity, Connection},
-    framing::Framing,
+    framing::{Framing, Refusal},
 };
 
 /// How often a connection is looked at; without a request for so long, it is put to rest.
@@ -64,7 +64,9 @@ pub(super) async fn serve<G: Gatekeeper>(
     let Some(parts) = serving.into_parts() else { return Ended::Gone };
     let mut stream = parts.io.into_inner();
     match stream.take_refusal() {
-        Some(error) if connection.has_answered() => refuse(stream, error).await,
+        // Whoever read the body has answered with the reason.
+        Some(Refusal { in_body: true, .. }) => stream.part().await,
+        Some(Refusal { error, .. }) if connection.has_answered() => refuse(stream, error).await,
         // Whoever said half a request hears why it was not answered.
         None if timed_out && stream.is_amid_head() => refuse(stream, GatewayError::ClientTooSlow).await,
         None if ended.is_none() => {

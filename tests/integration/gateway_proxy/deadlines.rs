@@ -67,7 +67,8 @@ async fn a_slow_upload_is_not_the_origins_fault() {
     })
     .await;
     let mut client = stage.client().await;
-    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe").await;
+    // Larger than what is read ahead.
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 50000\r\n\r\nhe").await;
     let mut inside = origin.accept().await;
     inside.head().await;
     assert_eq!(inside.bytes(2).await, b"he");

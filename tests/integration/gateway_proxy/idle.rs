@@ -29,12 +29,12 @@ async fn a_request_under_way_is_no_rest() {
     let stage =
         Stage::with(origin.uri(), |_, deadlines, _| deadlines.connection_idle = Duration::from_millis(500)).await;
     let mut client = stage.client().await;
-    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nab").await;
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 50000\r\n\r\nab").await;
     let mut inside = origin.accept().await;
     inside.head().await;
     tokio::time::sleep(PAUSE).await;
-    client.send("cd").await;
-    assert_eq!(inside.bytes(4).await, b"abcd");
+    client.send("c".repeat(49_998)).await;
+    assert_eq!(inside.bytes(50_000).await, format!("ab{}", "c".repeat(49_998)).into_bytes());
     inside.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab").await;
     assert_eq!(client.head().await.status(), 200);
     assert_eq!(client.bytes(2).await, b"ab");

@@ -260,3 +260,39 @@ fn note(heard: &Mutex<HashMap<String, u32>>, answered: &[String]) -> bool {
     }
     true
 }
+
+#[tokio::test]
+async fn who_sends_slowly_keeps_nobody_from_paying() {
+    let origin = Origin::bind().await;
+    let stage = Stage::with(origin.uri(), |_, deadlines, origins| {
+        origins.writes_in_flight = 2;
+        deadlines.permit = Duration::from_millis(100);
+    })
+    .await;
+    let post =
+        |length: u32, body: &str| format!("POST /pay HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{body}");
+    // Small ones are read before they take a place, large ones may have half of the places.
+    let mut slow = Vec::new();
+    for _ in 0..5 {
+        slow.push(ask(&stage, post(100, "abc")).await);
+    }
+    let _large = ask(&stage, post(1_000_000, "abc")).await;
+    let mut uploading = origin.accept().await;
+    uploading.head().await;
+    assert_eq!(ask(&stage, post(1_000_000, "abc")).await.head().await.status(), 503);
+    for _ in 0..3 {
+        let mut pays = ask(&stage, post(3, "abc")).await;
+        let mut inside = origin.accept().await;
+        inside.head().await;
+        assert_eq!(inside.bytes(3).await, b"abc");
+        inside.send(OK.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")).await;
+        assert_eq!(pays.head().await.status(), 200);
+    }
+    // And one of the slow ones, when it is done.
+    slow[0].send("d".repeat(97)).await;
+    let mut inside = origin.accept().await;
+    inside.head().await;
+    assert_eq!(inside.bytes(100).await, format!("abc{}", "d".repeat(97)).into_bytes());
+    inside.send(OK).await;
+    assert_eq!(slow[0].head().await.status(), 200);
+}

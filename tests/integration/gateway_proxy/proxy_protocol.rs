@@ -136,3 +136,17 @@ async fn it_comes_before_tls() {
     assert_eq!(visitor(&origin), "192.0.2.1");
     assert!(origin.heard()[0].contains("x-forwarded-proto: https"));
 }
+
+/// It passed the connection on unread: what the sender wrote is nobody's word but their own.
+#[tokio::test]
+async fn a_balancer_that_names_nobody_vouches_for_nothing() {
+    let (stage, origin) = stage("127.0.0.0/8").await;
+    for header in [b"PROXY UNKNOWN\r\n".to_vec(), version2(0x20, 0x00, &[]), version2(0x21, 0x00, &[])] {
+        let claims = "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Host: evil.test\r\n\r\n";
+        let mut client = stage.client().await;
+        client.send([&header[..], claims.as_bytes()].concat()).await;
+        assert_eq!(client.head().await.status(), 200);
+        assert_eq!(visitor(&origin), "127.0.0.1");
+        assert!(!origin.heard().pop().unwrap().contains("evil"));
+    }
+}

@@ -169,3 +169,18 @@ async fn the_rooms_own_endpoints_never_reach_the_origin() {
     let answer = crate::support::http::get(&format!("http://{}/__roomy", stage.addr)).await;
     assert_eq!((answer.status.as_u16(), answer.text(), origin.heard().len()), (200, "ok", 1));
 }
+
+#[tokio::test]
+async fn a_malformed_chunk_is_answered_once_and_with_the_reason() {
+    for chunks in
+        ["5\r\nhello\n0\r\n\r\n", "5\nhello\r\n0\r\n\r\n", "0x5\r\nhello\r\n0\r\n\r\n", "-5\r\nhello\r\n0\r\n\r\n"]
+    {
+        let origin = Origin::bind().await;
+        let stage = Stage::before(origin.uri()).await;
+        let mut client = stage.client().await;
+        client.send(format!("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}")).await;
+        let said = String::from_utf8(client.rest().await.0).unwrap();
+        assert_eq!(said.matches("HTTP/1.1 ").count(), 1, "{chunks:?} {said}");
+        assert!(said.starts_with("HTTP/1.1 400 ") && said.contains("the body is malformed"), "{chunks:?} {said}");
+    }
+}
